@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from tailrace.catalog.values.column_types import STRING
 from tailrace.catalog.values.errors import SQLError
 from tailrace.sql import SessionState
-from tailrace.sql.results.results import STRING
 from tailrace.sql.session import prepared_names
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
@@ -119,13 +119,14 @@ def test_values_of_every_plan_run_as_they_were_typed() -> None:
 def test_arguments_of_functions_are_given_as_they_are_taken() -> None:
     async def work(node: SqlNode) -> None:
         await node.sql("INSERT INTO t (id, note, n) VALUES (1, 'ab,cd', 5)")
-        for text, values, found in [
+        cases: list[tuple[str, list[object], tuple[object, ...]]] = [
             ("SELECT left(note, $1), split_part(note, $2, $3) FROM t", [1, ",", 2], ("a", "cd")),
             ("SELECT repeat(note, $1), lpad(note, $2, $3) FROM t", [2, 6, "*"],
              ("ab,cdab,cd", "*ab,cd")),
             ("UPDATE t SET note = left(note, $1) WHERE length(note) > $2 RETURNING note", [2, 1],
              ("ab",)),
-        ]:  # fmt: skip
+        ]  # fmt: skip
+        for text, values, found in cases:
             prepared = await node.first.prepare(text)
             assert (await node.first.run(prepared, values)).fetch_rows() == [found]
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import Column, TableDescriptor
 from ....catalog.descriptors.elements import Identity
-from ....catalog.values.column_types import ColumnType, Datum, coerce
+from ....catalog.values.column_types import BOOL, DECIMAL, INT8, ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.process.fibre import give_way
@@ -22,9 +22,6 @@ from ...syntax.trees import error_at, folded, position_of
 from ..binder import column_of
 from ..default_expressions import computed_given
 from ..scalars import (
-    BOOL,
-    DECIMAL,
-    INT8,
     SLOT,
     Bindings,
     NotNative,

@@ -26,7 +26,7 @@ from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.enum_columns import enum_in
-from ....catalog.values.column_types import ColumnType, array_of
+from ....catalog.values.column_types import BOOL, DECIMAL, INT8, JSONB, STRING, ColumnType, array_of
 from ....catalog.values.errors import SQLError
 from ....catalog.values.interval import Interval
 from ....catalog.values.type_kinds import CatalogName, TypeKind
@@ -52,10 +52,7 @@ from ..calls.row_calls import session_function
 from ..columns.output_columns import TYPED_PARAMETER
 from ..enum_casts import bind_enum_casts
 from ..scalars import parameter_number, type_of_cast
-from .derived_types import INT8
-from .types import BOOL, JSONB, STRING, Hints, Lookup, PlainTypes, Types
-
-DECIMAL = ColumnType(TypeKind.DECIMAL)
+from .types import Hints, Lookup, PlainTypes, Types
 
 PARAMETERS_MAX = 65_535
 """As many as the wire protocol counts."""

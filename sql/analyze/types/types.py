@@ -20,7 +20,21 @@ from sqlglot.optimizer.scope import Scope as QueryScope
 from sqlglot.optimizer.scope import ScopeType
 
 from ....catalog.descriptors.enum_columns import enum_in
-from ....catalog.values.column_types import ColumnType, array_of
+from ....catalog.values.column_types import (
+    BOOL,
+    DATE,
+    FLOAT4,
+    FLOAT8,
+    INT8,
+    INTERVAL,
+    JSONB,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    ColumnType,
+    array_of,
+)
 from ....catalog.values.type_kinds import FLOATS, TypeKind
 from ....kvlayer.process.fibre import give_way
 from ...builtins.documents.calls import RESULTS
@@ -51,9 +65,6 @@ from ..given_tables import in_catalog
 from ..scalars import broad_type_of_cast, parameter_number, type_of_cast
 from .derived_types import (
     AT_ZONE,
-    FLOAT4,
-    FLOAT8,
-    INT8,
     constant_places,
     decimal,
     literal_type,
@@ -65,15 +76,7 @@ from .derived_types import (
     widest,
 )
 
-STRING = ColumnType(TypeKind.STRING)
-BOOL = ColumnType(TypeKind.BOOL)
-BYTES = ColumnType(TypeKind.BYTES)
-DATE = ColumnType(TypeKind.DATE)
-TIMESTAMP = ColumnType(TypeKind.TIMESTAMP)
-TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
-INTERVAL = ColumnType(TypeKind.INTERVAL)
 UUID = ColumnType(TypeKind.UUID)
-JSONB = ColumnType(TypeKind.JSONB)
 
 Lookup = Callable[[exp.Column], ColumnType | None]
 Hints = Sequence[ColumnType | None]
@@ -590,7 +593,7 @@ _TYPES: dict[type[exp.Expr], ColumnType] = {
     ),
     exp.CurrentTimestamp: TIMESTAMPTZ,
     exp.Localtimestamp: TIMESTAMP,
-    exp.Localtime: ColumnType(TypeKind.TIME),
+    exp.Localtime: TIME,
     exp.CurrentDate: DATE,
     exp.Interval: INTERVAL,
     exp.Uuid: UUID,

@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....catalog.descriptors.enum_columns import enum_in
-from ....catalog.values.column_types import ColumnType, array_of
+from ....catalog.values.column_types import STRING, ColumnType, array_of
 from ....catalog.values.errors import SQLError
 from ....catalog.values.session_zone import UTC_NAME, zone_name
 from ....catalog.values.type_kinds import TypeKind
@@ -157,7 +157,7 @@ class Analytics(WholeAnswers):
         answer = await self.run(f"DESCRIBE {sql}", tables, [None] * parameter_count)
         names, types = answer.table.column(0).to_pylist(), answer.table.column(1).to_pylist()
         return tuple(
-            ResultColumn(str(name), narrowed(_type_of(str(type)) or _TEXT, declared, place))
+            ResultColumn(str(name), narrowed(_type_of(str(type)) or STRING, declared, place))
             for place, (name, type) in enumerate(zip(names, types, strict=True))
         )
 
@@ -295,7 +295,6 @@ _WIDENED = {
 }
 _HUGE = ("HUGEINT", "UHUGEINT", "UBIGINT")
 _HUGE_TYPE = ColumnType(TypeKind.DECIMAL, 38, 0)
-_TEXT = ColumnType(TypeKind.STRING)
 
 
 def _type_of(name: str) -> ColumnType | None:
@@ -304,7 +303,7 @@ def _type_of(name: str) -> ColumnType | None:
         element = _type_of(name[:-2])
         return None if element is None or element.element is not None else array_of(element)
     if name.startswith("ENUM("):
-        return _TEXT
+        return STRING
     if name.startswith("DECIMAL("):
         precision, scale = name[8:-1].split(",")
         return ColumnType(TypeKind.DECIMAL, int(precision), int(scale))
