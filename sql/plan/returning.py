@@ -18,7 +18,6 @@ from ...catalog.values.column_types import DECIMAL, STRING
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.binder import (
-    STEPS,
     Relations,
     check_columns,
     parts_of,
@@ -28,6 +27,7 @@ from ..analyze.binder import (
 from ..analyze.columns.output_columns import origin_of, output_name
 from ..analyze.given_tables import given_table
 from ..analyze.scalars import NotNative, Scalar, coerced, compile_scalar
+from ..parse.dml import STEPS
 from ..results.results import ResultColumn
 from ..syntax.statements import Delete, Update, WithWrites, WritingStep
 from ..syntax.trees import (
