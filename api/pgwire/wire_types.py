@@ -47,8 +47,9 @@ from ...catalog.values.literals import read_decimal
 from ...catalog.values.session_zone import session_zone, shown
 from ...catalog.values.type_kinds import CatalogName, TypeKind
 from ...sql.analyze.calls.oids import user_array_oid, user_type_of, user_type_oid
+from ...sql.builtins.type_names import OTHER_ROWS, TYPE_ROWS
 from ...sql.execute.ddl.enum_types import DeclaredType
-from ...sql.introspection.type_rows import OTHER_ROWS, TYPE_ROWS, row_of, type_modifier
+from ...sql.introspection.type_rows import row_of, type_modifier
 from .messages import decode_text
 from .numeric import read_numeric, write_numeric
 
