@@ -31,7 +31,7 @@ from ....catalog.descriptors.enum_columns import enum_in
 from ....catalog.values.column_types import STRING, ColumnType, array_of
 from ....catalog.values.errors import SQLError
 from ....catalog.values.session_zone import UTC_NAME, zone_name
-from ....catalog.values.type_kinds import TypeKind
+from ....catalog.values.type_kinds import BROAD, DUCKDB_NAMES, TypeKind
 from ....changefeed.sinks.duckdb.errors import duckdb_error
 from ....changefeed.sinks.duckdb.reading.interruption import end_query, interrupt
 from ....kvlayer.clock import WallClock
@@ -265,33 +265,13 @@ def narrowed(broad: ColumnType, declared: Declared, place: int) -> ColumnType:
     return broad if type is None or type.broad != broad else type
 
 
-_SAME = {
-    "BOOLEAN": TypeKind.BOOL,
-    "BIGINT": TypeKind.INT8,
-    "FLOAT": TypeKind.FLOAT4,
-    "DOUBLE": TypeKind.FLOAT8,
-    "VARCHAR": TypeKind.STRING,
-    "BLOB": TypeKind.BYTES,
-    "DATE": TypeKind.DATE,
-    "TIMESTAMP": TypeKind.TIMESTAMP,
-    "TIMESTAMP WITH TIME ZONE": TypeKind.TIMESTAMPTZ,
-    "TIME": TypeKind.TIME,
-    "INTERVAL": TypeKind.INTERVAL,
-    "UUID": TypeKind.UUID,
-    "JSON": TypeKind.JSONB,
-}
+_SAME = {name: kind for kind, name in DUCKDB_NAMES.items() if kind not in BROAD}
 _WIDENED = {
-    "TINYINT": TypeKind.INT8,
-    "SMALLINT": TypeKind.INT8,
-    "INTEGER": TypeKind.INT8,
-    "UTINYINT": TypeKind.INT8,
-    "USMALLINT": TypeKind.INT8,
-    "UINTEGER": TypeKind.INT8,
-    "TIMESTAMP_S": TypeKind.TIMESTAMP,
-    "TIMESTAMP_MS": TypeKind.TIMESTAMP,
-    "TIMESTAMP_NS": TypeKind.TIMESTAMP,
-    '"NULL"': TypeKind.STRING,
-    "NULL": TypeKind.STRING,
+    **dict.fromkeys(
+        ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"), TypeKind.INT8
+    ),
+    **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), TypeKind.TIMESTAMP),
+    **dict.fromkeys(('"NULL"', "NULL"), TypeKind.STRING),
 }
 _HUGE = ("HUGEINT", "UHUGEINT", "UBIGINT")
 _HUGE_TYPE = ColumnType(TypeKind.DECIMAL, 38, 0)
