@@ -249,9 +249,6 @@ def _constant(
     return adapt(scalar, type, position=position_of(tree))
 
 
-"""The type in which a FLOAT4 and a number of another type are compared."""
-
-
 def bind_predicates(predicates: Sequence[Predicate], bindings: Bindings) -> Test:
     """The test that a row must pass."""
     tests = [_bound(predicate, bindings) for predicate in predicates]
