@@ -20,7 +20,26 @@ from typing import Any
 from uuid import UUID
 
 from ...catalog.values.array_text import write_array
-from ...catalog.values.column_types import ColumnType, Datum, array_of, coerce, shortest_float4
+from ...catalog.values.column_types import (
+    BOOL,
+    BYTES,
+    DATE,
+    DECIMAL,
+    FLOAT4,
+    FLOAT8,
+    INT8,
+    INTERVAL,
+    JSONB,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    ColumnType,
+    Datum,
+    array_of,
+    coerce,
+    shortest_float4,
+)
 from ...catalog.values.errors import SQLError
 from ...catalog.values.interval import Interval, clock_text, microseconds_of_day, time_of_day
 from ...catalog.values.json_text import normal_json
@@ -28,8 +47,9 @@ from ...catalog.values.literals import read_decimal
 from ...catalog.values.session_zone import session_zone, shown
 from ...catalog.values.type_kinds import CatalogName, TypeKind
 from ...sql.analyze.calls.oids import user_array_oid, user_type_of, user_type_oid
+from ...sql.builtins.type_names import OTHER_ROWS, TYPE_ROWS
 from ...sql.execute.ddl.enum_types import DeclaredType
-from ...sql.introspection.type_rows import OTHER_ROWS, TYPE_ROWS, row_of, type_modifier
+from ...sql.introspection.type_rows import row_of, type_modifier
 from .messages import decode_text
 from .numeric import read_numeric, write_numeric
 
@@ -330,10 +350,9 @@ def _interval(raw: bytes) -> Datum:
     return Interval(months=months, days=days, microseconds=microseconds)
 
 
-_BOOL, _INTEGER = ColumnType(TypeKind.BOOL), ColumnType(TypeKind.INT8)
-_DOUBLE, _DECIMAL = ColumnType(TypeKind.FLOAT8), ColumnType(TypeKind.DECIMAL)
-_JSONB = ColumnType(TypeKind.JSONB)
-_STRING, _BYTES = ColumnType(TypeKind.STRING), ColumnType(TypeKind.BYTES)
+_BOOL, _INTEGER = BOOL, INT8
+_DOUBLE, _DECIMAL = FLOAT8, DECIMAL
+_STRING, _BYTES = STRING, BYTES
 
 INPUT_TYPES: dict[int, InputType] = {
     16: InputType(_BOOL, _bool),
@@ -345,19 +364,19 @@ INPUT_TYPES: dict[int, InputType] = {
     23: InputType(_INTEGER, _fixed(_INT4)),
     25: InputType(_STRING, decode_text),
     26: InputType(_INTEGER, _fixed(_OID)),
-    114: InputType(_JSONB, _json),
-    700: InputType(ColumnType(TypeKind.FLOAT4), _fixed(_FLOAT4)),
+    114: InputType(JSONB, _json),
+    700: InputType(FLOAT4, _fixed(_FLOAT4)),
     701: InputType(_DOUBLE, _fixed(_FLOAT8)),
     1042: InputType(_STRING, decode_text),  # char(n)
     1043: InputType(_STRING, decode_text),  # varchar
-    1082: InputType(ColumnType(TypeKind.DATE), _date),
-    1083: InputType(ColumnType(TypeKind.TIME), _time),
-    1114: InputType(ColumnType(TypeKind.TIMESTAMP), _timestamp),
-    1184: InputType(ColumnType(TypeKind.TIMESTAMPTZ), _timestamptz),
-    1186: InputType(ColumnType(TypeKind.INTERVAL), _interval),
+    1082: InputType(DATE, _date),
+    1083: InputType(TIME, _time),
+    1114: InputType(TIMESTAMP, _timestamp),
+    1184: InputType(TIMESTAMPTZ, _timestamptz),
+    1186: InputType(INTERVAL, _interval),
     1700: InputType(_DECIMAL, read_numeric),
     2950: InputType(ColumnType(TypeKind.UUID), _uuid),
-    3802: InputType(_JSONB, _jsonb),
+    3802: InputType(JSONB, _jsonb),
 }
 
 

@@ -28,8 +28,7 @@ descriptors never change within a format version of the data folder, so they are
 
 from __future__ import annotations
 
-from ..values.column_types import ColumnType
-from ..values.type_kinds import TypeKind
+from ..values.column_types import BOOL, BYTES, FLOAT8, INT8, STRING, TIMESTAMPTZ, ColumnType
 from .descriptor import (
     Column,
     DatabaseDescriptor,
@@ -50,13 +49,6 @@ SYSTEM_DATABASE = "system"
 DEFAULT_DATABASE = "defaultdb"
 
 DESCRIPTOR_ID_SEQUENCE = "descriptor_id"
-
-_BOOL = ColumnType(TypeKind.BOOL)
-_INT8 = ColumnType(TypeKind.INT8)
-_STRING = ColumnType(TypeKind.STRING)
-_BYTES = ColumnType(TypeKind.BYTES)
-_TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
-_FLOAT8 = ColumnType(TypeKind.FLOAT8)
 
 
 def _table(
@@ -82,111 +74,111 @@ def _table(
     )
 
 
-DESCRIPTOR = _table(3, "descriptor", {"id": _INT8}, {"descriptor": _BYTES})
+DESCRIPTOR = _table(3, "descriptor", {"id": INT8}, {"descriptor": BYTES})
 NAMESPACE = _table(
     4,
     "namespace",
-    {"parent_id": _INT8, "parent_schema_id": _INT8, "name": _STRING},
-    {"id": _INT8},
+    {"parent_id": INT8, "parent_schema_id": INT8, "name": STRING},
+    {"id": INT8},
 )
 LEASE = _table(
     5,
     "lease",
-    {"descriptor_id": _INT8, "version": _INT8, "node_id": _INT8, "session_id": _STRING},
-    {"expiration": _INT8},
+    {"descriptor_id": INT8, "version": INT8, "node_id": INT8, "session_id": STRING},
+    {"expiration": INT8},
 )
 SQLLIVENESS = _table(
     6,
     "sqlliveness",
-    {"session_id": _STRING},
-    {"expiration": _INT8, "node_id": _INT8, "epoch": _INT8},
+    {"session_id": STRING},
+    {"expiration": INT8, "node_id": INT8, "epoch": INT8},
 )
 _JOB_COLUMNS = {
-    "kind": _STRING,
-    "description": _STRING,
-    "state": _STRING,
-    "payload": _BYTES,
-    "created": _TIMESTAMPTZ,
-    "finished": _TIMESTAMPTZ,
-    "claim_session_id": _STRING,
-    "claim_node_id": _INT8,
-    "epoch": _INT8,
-    "error": _STRING,
-    "started": _TIMESTAMPTZ,
-    "owner": _STRING,
+    "kind": STRING,
+    "description": STRING,
+    "state": STRING,
+    "payload": BYTES,
+    "created": TIMESTAMPTZ,
+    "finished": TIMESTAMPTZ,
+    "claim_session_id": STRING,
+    "claim_node_id": INT8,
+    "epoch": INT8,
+    "error": STRING,
+    "started": TIMESTAMPTZ,
+    "owner": STRING,
 }
 _JOB_NULLABLE = "finished claim_session_id claim_node_id error started owner"
-JOBS = _table(7, "jobs", {"id": _INT8}, _JOB_COLUMNS, nullable=_JOB_NULLABLE)
-SETTINGS = _table(8, "settings", {"name": _STRING}, {"value": _STRING})
-ID_SEQUENCE = _table(9, "id_sequence", {"name": _STRING}, {"next": _INT8})
-JOB_PROGRESS = _table(10, "job_progress", {"id": _INT8}, {"progress": _BYTES, "epoch": _INT8})
+JOBS = _table(7, "jobs", {"id": INT8}, _JOB_COLUMNS, nullable=_JOB_NULLABLE)
+SETTINGS = _table(8, "settings", {"name": STRING}, {"value": STRING})
+ID_SEQUENCE = _table(9, "id_sequence", {"name": STRING}, {"next": INT8})
+JOB_PROGRESS = _table(10, "job_progress", {"id": INT8}, {"progress": BYTES, "epoch": INT8})
 USERS = _table(
-    11, "users", {"name": _STRING}, {"verifier": _STRING, "login": _BOOL}, nullable="verifier login"
+    11, "users", {"name": STRING}, {"verifier": STRING, "login": BOOL}, nullable="verifier login"
 )
 PRIVILEGES = _table(
     12,
     "privileges",
-    {"object_id": _INT8, "grantee": _STRING},
-    {"privileges": _INT8, "grantable": _INT8, "owner": _BOOL},
+    {"object_id": INT8, "grantee": STRING},
+    {"privileges": INT8, "grantable": INT8, "owner": BOOL},
 )
-ROLE_MEMBERS = _table(13, "role_members", {"role": _STRING, "member": _STRING}, {"admin": _BOOL})
+ROLE_MEMBERS = _table(13, "role_members", {"role": STRING, "member": STRING}, {"admin": BOOL})
 WEB_SESSIONS = _table(
     15,
     "web_sessions",
-    {"token_hash": _BYTES},
-    {"user": _STRING, "created": _TIMESTAMPTZ, "expires": _TIMESTAMPTZ},
+    {"token_hash": BYTES},
+    {"user": STRING, "created": TIMESTAMPTZ, "expires": TIMESTAMPTZ},
 )
 
-VIEW_DEPENDENCY = _table(16, "view_dependency", {"table_id": _INT8, "view_id": _INT8}, {})
-SECRETS = _table(20, "secrets", {"name": _STRING}, {"value": _BYTES})
+VIEW_DEPENDENCY = _table(16, "view_dependency", {"table_id": INT8, "view_id": INT8}, {})
+SECRETS = _table(20, "secrets", {"name": STRING}, {"value": BYTES})
 
 FINISHED_JOBS = _table(
     17,
     "finished_jobs",
-    {"finished": _TIMESTAMPTZ, "id": _INT8},
+    {"finished": TIMESTAMPTZ, "id": INT8},
     {name: type for name, type in _JOB_COLUMNS.items() if name != "finished"},
     nullable=_JOB_NULLABLE.replace("finished ", ""),
 )
-JOB_ENDS = _table(18, "job_ends", {"id": _INT8}, {"finished": _TIMESTAMPTZ})
+JOB_ENDS = _table(18, "job_ends", {"id": INT8}, {"finished": TIMESTAMPTZ})
 
-SINK_PLACES = _table(21, "sink_places", {"node_id": _INT8, "path": _STRING}, {"owner": _STRING})
+SINK_PLACES = _table(21, "sink_places", {"node_id": INT8, "path": STRING}, {"owner": STRING})
 
-FEED_WAITS = _table(40, "feed_waits", {"job_id": _INT8, "ticket": _INT8}, {"wanted": _INT8})
+FEED_WAITS = _table(40, "feed_waits", {"job_id": INT8, "ticket": INT8}, {"wanted": INT8})
 SUBSCRIPTIONS = _table(
     41,
     "subscriptions",
-    {"name": _STRING},
-    {"owner": _STRING, "definition": _BYTES, "acknowledged": _INT8, "error": _STRING},
+    {"name": STRING},
+    {"owner": STRING, "definition": BYTES, "acknowledged": INT8, "error": STRING},
     nullable="acknowledged error",
 )
 
 EXTERNAL_CONNECTIONS = _table(
     42,
     "external_connections",
-    {"name": _STRING},
-    {"owner": _STRING, "uri": _STRING, "sealed": _BYTES},
+    {"name": STRING},
+    {"owner": STRING, "uri": STRING, "sealed": BYTES},
     nullable="sealed",
 )
 
 FEED_BREACHES = _table(
     43,
     "feed_breaches",
-    {"job_id": _INT8, "at": _TIMESTAMPTZ},
-    {"p99_ms": _FLOAT8, "slo_ms": _FLOAT8, "stage": _STRING, "commits": _INT8},
+    {"job_id": INT8, "at": TIMESTAMPTZ},
+    {"p99_ms": FLOAT8, "slo_ms": FLOAT8, "stage": STRING, "commits": INT8},
 )
 
 DEAD_LETTERS = _table(
     44,
     "dead_letters",
-    {"job_id": _INT8, "table_id": _INT8, "row_key": _BYTES, "mvcc_timestamp": _INT8},
+    {"job_id": INT8, "table_id": INT8, "row_key": BYTES, "mvcc_timestamp": INT8},
     {
-        "table_name": _STRING,
-        "key": _STRING,
-        "deleted": _BOOL,
-        "message": _STRING,
-        "message_bytes": _INT8,
-        "error": _STRING,
-        "refused": _TIMESTAMPTZ,
+        "table_name": STRING,
+        "key": STRING,
+        "deleted": BOOL,
+        "message": STRING,
+        "message_bytes": INT8,
+        "error": STRING,
+        "refused": TIMESTAMPTZ,
     },
     nullable="message",
 )

@@ -29,9 +29,8 @@ from ..descriptors.publish_rules import LOCK_PARAMETER, check_width
 from ..descriptors.storage_parameters import parse_names, parse_parameters
 from ..descriptors.system_tables import PUBLIC_SCHEMA
 from ..descriptors.temporary_schema import shown_schema
-from ..values.column_types import ColumnType, coerce
+from ..values.column_types import BYTES, INT8, ColumnType, coerce
 from ..values.errors import SQLError
-from ..values.type_kinds import TypeKind
 from .catalog_changes import CatalogChanges
 from .descriptor_store import DescriptorReader, DescriptorStore, name_taken
 
@@ -321,9 +320,9 @@ class Catalog:
 
 
 KEYSPACE_COLUMNS = (
-    Column(id=1, name="key", type=ColumnType(TypeKind.BYTES), nullable=False),
-    Column(id=2, name="value", type=ColumnType(TypeKind.BYTES)),
-    Column(id=3, name=EXPIRES_AT, type=ColumnType(TypeKind.INT8)),
+    Column(id=1, name="key", type=BYTES, nullable=False),
+    Column(id=2, name="value", type=BYTES),
+    Column(id=3, name=EXPIRES_AT, type=INT8),
 )
 
 

@@ -58,6 +58,21 @@ from .moment_digits import rounded_time, rounded_timestamp
 from .session_zone import clock_of, instant
 from .type_kinds import TypeKind
 
+BOOL = ColumnType(TypeKind.BOOL)
+INT8 = ColumnType(TypeKind.INT8)
+FLOAT4 = ColumnType(TypeKind.FLOAT4)
+FLOAT8 = ColumnType(TypeKind.FLOAT8)
+DECIMAL = ColumnType(TypeKind.DECIMAL)
+STRING = ColumnType(TypeKind.STRING)
+BYTES = ColumnType(TypeKind.BYTES)
+DATE = ColumnType(TypeKind.DATE)
+TIME = ColumnType(TypeKind.TIME)
+TIMESTAMP = ColumnType(TypeKind.TIMESTAMP)
+TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
+INTERVAL = ColumnType(TypeKind.INTERVAL)
+JSONB = ColumnType(TypeKind.JSONB)
+"""Types without arguments that are broad: expressions are of these."""
+
 Datum = (
     bool | int | float | Decimal | str | bytes | date | datetime | time | Interval | UUID
     | list[Any] | None

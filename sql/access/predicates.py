@@ -16,11 +16,10 @@ from typing import Any
 
 from sqlglot import exp
 
-from ...catalog.values.column_types import ColumnType, Datum, array_of, coerce
+from ...catalog.values.column_types import FLOAT8, INT8, ColumnType, Datum, array_of, coerce
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ..analyze.scalars import (
-    INT8,
     Bindings,
     NotNative,
     Scalar,
@@ -246,12 +245,8 @@ def _constant(
     if type.kind is TypeKind.FLOAT4 and scalar.type not in (None, type):
         if not alone:
             raise NotNative("a list of numbers, which have one type with the column")
-        type = _FLOAT8
+        type = FLOAT8
     return adapt(scalar, type, position=position_of(tree))
-
-
-_FLOAT8 = ColumnType(TypeKind.FLOAT8)
-"""The type in which a FLOAT4 and a number of another type are compared."""
 
 
 def bind_predicates(predicates: Sequence[Predicate], bindings: Bindings) -> Test:

@@ -19,7 +19,7 @@ from sqlglot.optimizer.scope import traverse_scope
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.values.errors import SQLError
 from ...kvlayer.process.fibre import at_end, end_slice, give_way
-from ..parse.dml import with_ctes
+from ..parse.dml import STEPS, with_ctes
 from ..syntax.statement import ObjectName, Statement
 from ..syntax.statements import Delete, Explain, Insert, PlannedStatement, Query, Update, WithWrites
 from ..syntax.trees import (
@@ -95,9 +95,6 @@ def _named_in(tree: exp.Expr) -> tuple[ObjectName, ...]:
 
 VIEW = "view"
 """Where the subquery that stands for a view says which: the parts of its name, in its `meta`."""
-
-STEPS = "$with"
-"""The schema of what the parts of a WITH return."""
 
 
 def _read_beside(statement: Update | Delete, items: Sequence[exp.Expr]) -> tuple[ObjectName, ...]:

@@ -14,7 +14,7 @@ from uuid import UUID
 from sqlglot import exp
 
 from ...catalog.descriptors.descriptor import Column
-from ...catalog.values.column_types import ColumnType, Datum, coerce
+from ...catalog.values.column_types import FLOAT8, INT8, ColumnType, Datum, coerce
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.access import StoreAccess
@@ -28,8 +28,6 @@ from .scalars import Bindings, NotNative, Scalar, Values, compile_scalar, evalua
 _ROWID_BITS = (1 << 15) - 1
 
 _UUID = ColumnType(TypeKind.UUID)
-_INT8 = ColumnType(TypeKind.INT8)
-_FLOAT8 = ColumnType(TypeKind.FLOAT8)
 
 RESULT_TYPE = "result_type"
 """The key of `meta` that holds the type of a default that DuckDB computes, while its statement
@@ -139,8 +137,8 @@ def generator_of(tree: exp.Expr) -> Scalar | None:
 
 _GENERATORS: dict[str, tuple[ColumnType, Callable[[Generators], object]]] = {
     "gen_random_uuid": (_UUID, lambda generators: generators.uuid()),
-    "unique_rowid": (_INT8, lambda generators: generators.rowid()),
-    "random": (_FLOAT8, lambda generators: generators.random()),
+    "unique_rowid": (INT8, lambda generators: generators.rowid()),
+    "random": (FLOAT8, lambda generators: generators.random()),
 }
 
 

@@ -18,9 +18,8 @@ from sqlglot import exp
 
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.descriptors.names import quote_identifier
-from ...catalog.values.column_types import ColumnType
+from ...catalog.values.column_types import BOOL, STRING, TIMESTAMPTZ
 from ...catalog.values.errors import SQLError
-from ...catalog.values.type_kinds import TypeKind
 from ...changefeed.contract.queries import FeedQuery
 from ..builtins.session_functions import STORE_TIMESTAMP
 from ..parse import parse_expression
@@ -37,12 +36,12 @@ BEFORE = "$before."
 OP, MVCC, SCHEMA, CREATED = "$op", "$mvcc", "$schema", "$created"
 NOW, REPLACES = "$now", "$replaces"
 _FACTS = {
-    OP: ColumnType(TypeKind.STRING),
+    OP: STRING,
     MVCC: STORE_TIMESTAMP,
     SCHEMA: STORE_TIMESTAMP,
     CREATED: STORE_TIMESTAMP,
-    NOW: ColumnType(TypeKind.TIMESTAMPTZ),
-    REPLACES: ColumnType(TypeKind.BOOL),
+    NOW: TIMESTAMPTZ,
+    REPLACES: BOOL,
 }
 _MVCC_NAME = "crdb_internal_mvcc_timestamp"
 _EVENT_COLUMNS = {

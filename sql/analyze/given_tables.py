@@ -16,9 +16,8 @@ from msgspec.structs import replace
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.rows.arrow_conform import broad_schema
 from ...catalog.values.arrow_columns import column_array
-from ...catalog.values.column_types import ColumnType
+from ...catalog.values.column_types import INT8, ColumnType
 from ...catalog.values.physical import to_physical
-from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.txn import Transaction
 from ..results.results import Row
 from ..results.table_reads import VirtualRows
@@ -34,7 +33,7 @@ def given_table(
     number: int, name: str, columns: Sequence[tuple[str, ColumnType]]
 ) -> TableDescriptor:
     """The descriptor of a statement's given table number `number`, whose names may repeat."""
-    types = [(ROW_NUMBER, ColumnType(TypeKind.INT8)), *columns]
+    types = [(ROW_NUMBER, INT8), *columns]
     return TableDescriptor(
         id=GIVEN_ID - number,
         name=name,

@@ -20,7 +20,21 @@ from msgspec.structs import replace
 from sqlglot import exp
 
 from ...catalog.descriptors.elements import ForeignKey
-from ...catalog.values.column_types import INT8_MAX, ColumnType, Datum, array_of, coerce, truncate
+from ...catalog.values.column_types import (
+    BOOL,
+    DATE,
+    DECIMAL,
+    INT8,
+    INT8_MAX,
+    INTERVAL,
+    STRING,
+    TIMESTAMPTZ,
+    ColumnType,
+    Datum,
+    array_of,
+    coerce,
+    truncate,
+)
 from ...catalog.values.errors import SQLError
 from ...catalog.values.literals import read_decimal
 from ...catalog.values.physical import Physical
@@ -127,13 +141,6 @@ class Scalar:
 Scope = Mapping[str, tuple[int, ColumnType]]
 """The columns that may be named: position in the row, and type."""
 
-INT8 = ColumnType(TypeKind.INT8)
-DECIMAL = ColumnType(TypeKind.DECIMAL)
-STRING = ColumnType(TypeKind.STRING)
-BOOL = ColumnType(TypeKind.BOOL)
-DATE = ColumnType(TypeKind.DATE)
-TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
-INTERVAL = ColumnType(TypeKind.INTERVAL)
 
 INT4_TYPE = exp.DataType.Type.MEDIUMINT
 """The type that `sql.parse.lexer` reads INT4 as."""

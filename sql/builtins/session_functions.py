@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...catalog.values.column_types import ColumnType
+from ...catalog.values.column_types import BOOL, BYTES, INT8, STRING, ColumnType
 from ...catalog.values.type_kinds import CatalogName, TypeKind
 
-INT8 = ColumnType(TypeKind.INT8)
-BOOL = ColumnType(TypeKind.BOOL)
-STRING = ColumnType(TypeKind.STRING)
-BYTES = ColumnType(TypeKind.BYTES)
 VOID = ColumnType(TypeKind.STRING, catalog_name=CatalogName.VOID)
 
 

@@ -24,6 +24,7 @@ from sqlglot import exp
 
 from ...catalog.values.column_types import ColumnType, array_of
 from ...catalog.values.type_kinds import TypeKind
+from .type_names import TYPE_ROWS
 
 
 class Given(Enum):
@@ -35,13 +36,7 @@ class Given(Enum):
 
 Argument = ColumnType | Given
 
-_KINDS = {
-    "bool": TypeKind.BOOL, "int8": TypeKind.INT8, "numeric": TypeKind.DECIMAL,
-    "float4": TypeKind.FLOAT4, "float8": TypeKind.FLOAT8, "text": TypeKind.STRING,
-    "bytea": TypeKind.BYTES, "date": TypeKind.DATE, "time": TypeKind.TIME,
-    "timestamp": TypeKind.TIMESTAMP, "timestamptz": TypeKind.TIMESTAMPTZ,
-    "interval": TypeKind.INTERVAL, "uuid": TypeKind.UUID, "jsonb": TypeKind.JSONB,
-}  # fmt: skip
+_KINDS = {row.name: kind for kind, row in TYPE_ROWS.items()}
 _ANY, _ELEMENT, _ARRAY, _ENUM, _PLAIN = "any", "element", "array", "enum", "plain"
 """Words for several types: any type; an array and its element type; an enumeration; any type but
 an array."""
@@ -271,34 +266,13 @@ def _result(
     return _type(signature.result, _element(words, given))
 
 
-_NAMES = {
-    TypeKind.INT8: "bigint",
-    TypeKind.DECIMAL: "numeric",
-    TypeKind.FLOAT8: "double precision",
-    TypeKind.STRING: "text",
-    TypeKind.BOOL: "boolean",
-    TypeKind.DATE: "date",
-    TypeKind.TIME: "time without time zone",
-    TypeKind.TIMESTAMP: "timestamp without time zone",
-    TypeKind.TIMESTAMPTZ: "timestamp with time zone",
-    TypeKind.BYTES: "bytea",
-    TypeKind.INT2: "smallint",
-    TypeKind.INT4: "integer",
-    TypeKind.FLOAT4: "real",
-    TypeKind.VARCHAR: "character varying",
-    TypeKind.CHAR: "character",
-}
-
-
 def type_name(type: Argument) -> str:
     """Returns the name of a type in PostgreSQL's error messages."""
     if isinstance(type, Given):
         return "unknown"
     if type.element is not None:
         return f"{type_name(type.element)}[]"
-    return (
-        type.enum.name if type.enum is not None else _NAMES.get(type.kind, type.kind.value.lower())
-    )
+    return TYPE_ROWS[type.kind].words if type.enum is None else type.enum.name
 
 
 # The operators whose operands and results are known, beside those on numbers alone.

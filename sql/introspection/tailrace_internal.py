@@ -41,13 +41,14 @@ from ...kvlayer.clock import MAX_TIMESTAMP, format_timestamp
 from ...kvlayer.keys import index_span
 from ...kvlayer.span import Span
 from ..analyze.calls.oids import index_oid, user_array_oid, user_oid, user_type_oid
+from ..builtins.type_names import ALL_ROWS
 from ..results.as_of import datetime_of
 from ..results.results import Row, result_columns
 from ..runtime.services import JobSummary, sees
 from . import described
 from .pg_catalog.namespaces import namespace_rows
 from .pg_catalog.relations import class_rows
-from .type_rows import ALL_ROWS, user_types
+from .type_rows import user_types
 from .virtual_table import TAILRACE_INTERNAL, IntrospectionContext, Rows
 
 

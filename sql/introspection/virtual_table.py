@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from ...cached import cached_property
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
-from ...catalog.values.column_types import ColumnType, array_of
+from ...catalog.values.column_types import INT8, INTERVAL, STRING, ColumnType, array_of
 from ...catalog.values.type_kinds import CatalogName, TypeKind
-from ..results.results import INT8, LETTERS, STRING, Row, typed_columns
+from ..results.results import LETTERS, Row, typed_columns
 from ..runtime.authorization import Actor
 from ..variables.variables import SessionVariables
 
@@ -83,7 +83,7 @@ class VirtualTable:
 
 _LETTERS = {
     **LETTERS,
-    "n": ColumnType(TypeKind.INTERVAL),
+    "n": INTERVAL,
     "o": (_OID := ColumnType(TypeKind.INT8, catalog_name=CatalogName.OID)),
     "c": ColumnType(TypeKind.STRING, catalog_name=CatalogName.CHAR),
     "N": ColumnType(TypeKind.STRING, catalog_name=CatalogName.NAME),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ..analyze.types.derived_types import FLOAT8
+from ...catalog.values.column_types import FLOAT8
 from ..analyze.types.types import Types
 from ..builtins.macros import cast_to
 from ..builtins.signatures import NUMBERS

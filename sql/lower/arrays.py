@@ -12,12 +12,12 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from ...catalog.values.column_types import ColumnType, array_of
+from ...catalog.values.column_types import INTERVAL, STRING, TIME, ColumnType, array_of
 from ...catalog.values.session_zone import UTC_NAME, zone_name
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.scalars import NotNative, Scalar, adapt, compile_scalar
 from ..analyze.types.derived_types import widest
-from ..analyze.types.types import INTERVAL, STRING, Types
+from ..analyze.types.types import Types
 from ..builtins.documents.calls import is_literal
 from ..builtins.macros import DUCKDB, cast_to, duckdb, plain
 from ..builtins.signatures import related
@@ -81,8 +81,6 @@ def position(tree: exp.ArrayPosition, types: Types) -> exp.Expr:
     begin = tree.args.get("zero_based") or exp.Literal.number(1)
     return plain("array_position_from", tree.this, tree.expression, begin)
 
-
-_TIME = ColumnType(TypeKind.TIME)
 
 Typed = Callable[[Scalar, ColumnType], exp.Expr]
 """A scalar as a parameter of DuckDB's statement."""
@@ -159,7 +157,7 @@ def _difference(node: exp.Sub, types: Types, typed: Typed) -> exp.Expr | None:
         utc = exp.Literal.string(UTC_NAME)
         moments = [_call("timezone", utc.copy(), part) for part in (node.this, node.expression)]
         return exp.paren(exp.Sub(this=moments[0], expression=moments[1]), copy=False)
-    if left == _TIME and right == _TIME:
+    if left == TIME and right == TIME:
         unit = exp.Literal.string("microsecond")
         return _call("to_microseconds", _call("date_diff", unit, node.expression, node.this))
     return None

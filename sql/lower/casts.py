@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ...catalog.values.column_types import ColumnType
+from ...catalog.values.column_types import STRING, ColumnType
 from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ..analyze.scalars import broad_type_of_cast
 from ..analyze.types.derived_types import SCALE_UNKNOWN
-from ..analyze.types.types import STRING, Types, untyped
+from ..analyze.types.types import Types, untyped
 from ..builtins.evaluator_functions import TEXTS_READ
 from ..builtins.macros import call, cast_to, duckdb, duckdb_type, plain
 from ..syntax.trees import CAST_TYPE, taken

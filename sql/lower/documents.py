@@ -18,14 +18,14 @@ from typing import Any
 
 from sqlglot import exp
 
-from ...catalog.values.column_types import ColumnType, Datum, array_of, coerce
+from ...catalog.values.column_types import JSONB, STRING, ColumnType, Datum, array_of, coerce
 from ...catalog.values.errors import SQLError
 from ...catalog.values.json_text import normal_json
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.types.resolution import no_operator
 from ..analyze.types.rows import check_order_of_distinct, entries
 from ..analyze.types.types import Types, untyped
-from ..builtins.documents.calls import FUNCTIONS, JSONB, call, is_call, is_literal, literal_document
+from ..builtins.documents.calls import FUNCTIONS, call, is_call, is_literal, literal_document
 from ..builtins.documents.order import same as same_text
 from ..builtins.macros import PREFIX
 from ..builtins.signatures import type_name
@@ -33,7 +33,7 @@ from ..syntax.trees import error_at, find_all, is_natural, stepping, unsupported
 from .aggregates import around
 from .meaning import rewritten
 
-_TEXTS = array_of(ColumnType(TypeKind.STRING))
+_TEXTS = array_of(STRING)
 
 
 def mean_documents(query: exp.Query, types: Types) -> exp.Query:

@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlglot import exp
 
+from ...catalog.values.column_types import FLOAT4
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.types import conversions
-from ..analyze.types.derived_types import FLOAT4
 from ..analyze.types.rows import check_fetch, entries
 from ..analyze.types.types import Types, untyped
 from ..builtins.known_functions import FUNCTIONS

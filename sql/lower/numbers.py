@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 
 from sqlglot import exp
 
-from ...catalog.values.column_types import ColumnType
+from ...catalog.values.column_types import INT8, ColumnType
 from ...catalog.values.literals import read_float
 from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ..analyze.types.derived_types import constant_places, literal_type, quotient_scale
@@ -82,7 +82,7 @@ def averaged(tree: exp.Avg, types: Types) -> None:
         in_place_of(tree, aggregate(this=tree.this.copy())) for aggregate in (exp.Sum, exp.Count)
     )
     type_of_sum = ColumnType(TypeKind.DECIMAL, _DIGITS_MAX, _scale(type))
-    around(tree).replace(quotient(summed, type_of_sum, counted, ColumnType(TypeKind.INT8)))
+    around(tree).replace(quotient(summed, type_of_sum, counted, INT8))
 
 
 def rounded(arguments: list[exp.Expr], types: Types) -> exp.Expr:

@@ -15,7 +15,7 @@ import re
 
 from sqlglot import exp
 
-from ...catalog.values.column_types import ColumnType
+from ...catalog.values.column_types import TIMESTAMP
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.scalars import DIGITS_HINT
@@ -55,7 +55,7 @@ _SINGULAR = {"seconds": "second", "millisecond": "milliseconds", "microsecond": 
 def field(unit: str, moment: exp.Expr, types: Types, *, tree: exp.Expr) -> exp.Expr:
     """A field of a moment as a decimal, as extract() has it. Raises SQLError 22023, 0A000."""
     kind, unit = types.kind(moment), _SINGULAR.get(unit.lower(), unit.lower())
-    type = types.of(moment) or ColumnType(TypeKind.TIMESTAMP)
+    type = types.of(moment) or TIMESTAMP
     if kind is TypeKind.DATE and (unit in _OF_CLOCK or unit.startswith("timezone")):
         raise error_at(tree, "0A000", f'unit "{unit}" not supported for type {type_name(type)}')
     if kind is TypeKind.INTERVAL and unit == "epoch":
@@ -85,7 +85,7 @@ def truncated(arguments: list[exp.Expr], types: Types, *, tree: exp.Expr) -> exp
     unit = _constant(arguments[0], tree, "date_trunc() takes a constant unit").lower()
     if unit not in _UNITS and unit.rstrip("s") in _UNITS:
         unit = unit.rstrip("s")
-    type = types.of(arguments[1]) or ColumnType(TypeKind.TIMESTAMP)
+    type = types.of(arguments[1]) or TIMESTAMP
     if unit not in _UNITS:
         raise error_at(tree, "22023", f'unit "{unit}" not recognized for type {type_name(type)}')
     if len(arguments) > 2:

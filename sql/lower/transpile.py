@@ -28,7 +28,7 @@ from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.enum_columns import enum_in
 from ...catalog.rows.arrow_conform import broad_schema
 from ...catalog.rows.row_codec import codec_for
-from ...catalog.values.column_types import ColumnType
+from ...catalog.values.column_types import DATE, INT8, TIMESTAMPTZ, ColumnType
 from ...catalog.values.errors import SQLError
 from ...catalog.values.interval import Interval
 from ...catalog.values.json_text import write_json
@@ -371,7 +371,7 @@ def _value(node: exp.Expr, parameters: _Parameters) -> exp.Expr | None:
             return parameters.plain(node) if _client_parameter(node) else None
         case exp.CurrentTimestamp() | exp.CurrentDate():
             node.set("this", None)
-            type = scalars.TIMESTAMPTZ if isinstance(node, exp.CurrentTimestamp) else scalars.DATE
+            type = TIMESTAMPTZ if isinstance(node, exp.CurrentTimestamp) else DATE
             return parameters.now(node.copy(), type)
     refuse_session_call(node)
     told = client_fact(node)
@@ -386,7 +386,7 @@ def _value(node: exp.Expr, parameters: _Parameters) -> exp.Expr | None:
         )
     try:
         return parameters.typed(
-            scalars.compile_scalar(node, {}), scalars.INT8 if told is None else told[0].type
+            scalars.compile_scalar(node, {}), INT8 if told is None else told[0].type
         )
     except scalars.NotNative:
         what = f"{node.name.lower()} takes constants and parameters"
@@ -404,7 +404,7 @@ def _replace_slots(query: exp.Expr, types: Types, parameters: _Parameters) -> se
             continue
         others = [part for part in parent.iter_expressions() if scalars.SLOT not in part.meta]
         if isinstance(parent, _BESIDE_INT8) and others and all(_is_int8(o, types) for o in others):
-            node.replace(parameters.typed(scalars.compile_scalar(node, {}), scalars.INT8))
+            node.replace(parameters.typed(scalars.compile_scalar(node, {}), INT8))
             replaced.add(slot)
         else:
             kept.add(slot)

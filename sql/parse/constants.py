@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -72,8 +73,44 @@ class ConstantRows:
             yield [constant_tree(item.group(), item.start()) for item in items]
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A parameter in a list."""
+
+    number: int
+
+
+Constant = int | Decimal | str | bool | None
+"""An INT8, a DECIMAL, a text that has no type yet, a truth, or NULL."""
+Item = Constant | Given
+
+INT8_LENGTH = 19
+"""A number of fewer digits is an INT8 whatever they are."""
+
+
+def read_constant(written: str) -> Item:
+    """The value of a constant as it is written, or the parameter. Raises ArithmeticError."""
+    match written[0]:
+        case "'":
+            return written[1:-1].replace("''", "'")
+        case "$":
+            return Given(int(written[1:]))
+        case "n" | "N":
+            return None
+        case "t" | "T" | "f" | "F" as first:
+            return first in "tT"
+    if len(written) - (written[0] == "-") < INT8_LENGTH and "." not in written:
+        return int(written)
+    number = Decimal(written)
+    return number or abs(number)  # there is no negative zero
+
+
 def constant_tree(written: str, start: int) -> exp.Expr:
     """The tree that the parser would have made of what is written at a place of the statement."""
+    if written[0] == "$":
+        number = exp.Literal.number(int(written[1:]))
+        number.meta["start"] = start + 1
+        return exp.Parameter(this=number)
     match written.lower():
         case "null":
             return exp.null()
@@ -186,17 +223,6 @@ _END = re.compile(rf"{_BLANKS}\)")
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """A parameter in a list."""
-
-    number: int
-
-
-Item = int | str | Given | None
-"""An INT8, a text that has no type yet, a parameter, or NULL."""
-
-
-@dataclass(frozen=True, slots=True)
 class ConstantList:
     """A list as it is written. `statement[begin:]` begins with the first constant; the closing
     parenthesis stands at `end`."""
@@ -214,7 +240,7 @@ class ConstantList:
             if _NUMBERS.fullmatch(part):
                 found += map(int, part.strip(" \t\r\n,").split(","))
             else:
-                found += map(_read, _ITEMS.findall(part))
+                found += map(read_constant, _ITEMS.findall(part))
             give_way()
         return found
 
@@ -230,7 +256,7 @@ class ConstantList:
         for start, end in self._parts():
             for found in _ITEMS.finditer(self.statement, start, end):
                 give_way()
-                yield _tree(found.group(), found.start())
+                yield constant_tree(found.group(), found.start())
 
     def _parts(self) -> Iterator[tuple[int, int]]:
         yield self.begin, self.behind_first
@@ -238,25 +264,6 @@ class ConstantList:
         while (found := _CHUNK.match(self.statement, at)) is not None:
             yield at, found.end()
             at = found.end()
-
-
-def _read(written: str) -> Item:
-    match written[0]:
-        case "'":
-            return written[1:-1].replace("''", "'")
-        case "$":
-            return Given(int(written[1:]))
-        case "n" | "N":
-            return None
-    return int(written)
-
-
-def _tree(written: str, start: int) -> exp.Expr:
-    if written[0] != "$":
-        return constant_tree(written, start)
-    number = exp.Literal.number(int(written[1:]))
-    number.meta["start"] = start + 1
-    return exp.Parameter(this=number)
 
 
 def constant_list(text: str, at: int) -> ConstantList | None:

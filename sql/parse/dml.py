@@ -7,13 +7,11 @@ What sqlglot parses and nothing behind it carries out is refused here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
-from ..syntax.statement import ObjectName
 from ..syntax.statements import (
     Delete,
     Insert,
@@ -50,14 +48,14 @@ def parse_insert(text: str, tokens: list[Token]) -> Insert:
     if len(tokens) < 2 or tokens[1].token_type != TokenType.INTO:
         near = tokens[1] if len(tokens) > 1 else first
         raise syntax_error(text, near.start, near.end + 1, hint="Expected INTO.")
-    tokens, inserts = plain_inserts(text, tokens)
+    tokens = plain_inserts(tokens)
     rows = rows_behind(text, tokens)
     tree = parse_tree(text, _enclosed_values(tokens))
     if not isinstance(tree, exp.Insert):
         raise syntax_error(text, first.start, first.end + 1)
     if rows is not None:
         tree.args["expression"].meta[ROWS] = rows
-    return insert_of(tree, inserts, tokens)
+    return insert_of(tree, tokens)
 
 
 def _enclosed_values(tokens: list[Token]) -> list[Token]:
@@ -92,7 +90,7 @@ def parse_change(text: str, tokens: list[Token]) -> Update | Delete:
     raise _ends_early(tokens)
 
 
-def insert_of(tree: exp.Insert, inserts: Inserts, tokens: list[Token]) -> Insert:
+def insert_of(tree: exp.Insert, tokens: list[Token]) -> Insert:
     """Returns the INSERT or UPSERT of a tree. Raises SQLError 42601, and 0A000 for a clause that
     is not supported."""
     conflict = tree.args.get("conflict")
@@ -109,19 +107,18 @@ def insert_of(tree: exp.Insert, inserts: Inserts, tokens: list[Token]) -> Insert
     elif source is not None and source.find(exp.Into) is not None:
         message = "SELECT ... INTO is not allowed here"
         raise error_at(source, "42601", message)
-    table = table_name(target)
-    mode, overriding = inserts.of(table)
+    mode = InsertMode.UPSERT if tree.args.get("overwrite") else InsertMode.INSERT
     if conflict is not None and mode is InsertMode.UPSERT:
         raise SQLError("42601", "UPSERT takes no ON CONFLICT", position=position)
     return Insert(
-        table=table,
+        table=table_name(target),
         alias=_alias(target),
         columns=columns,
         source=None if source is None else with_ctes(source, ctes_of(tree)),
         mode=mode,
         conflict=None if conflict is None else parse_conflict(conflict, position),
         returning=_returning(tree),
-        overriding=overriding,
+        overriding=bool(tree.args.get("by_name")),
     )
 
 
@@ -173,69 +170,32 @@ def _refuse_ragged(values: exp.Values) -> None:
             raise ragged(position_of(row))
 
 
-# UPSERT and OVERRIDING, which sqlglot does not read: INSERTs without them, and what they said.
+# UPSERT and OVERRIDING, which sqlglot does not read.
 
 
-@dataclass(frozen=True, slots=True)
-class Inserts:
-    """OVERRIDING and UPSERT of a statement's INSERTs, by the positions of their tables' names."""
-
-    upserts: set[int] = field(default_factory=set)
-    overriding: set[int] = field(default_factory=set)
-
-    def of(self, table: ObjectName) -> tuple[InsertMode, bool]:
-        begin = table.position - 1
-        mode = InsertMode.UPSERT if begin in self.upserts else InsertMode.INSERT
-        return mode, begin in self.overriding
-
-
-def plain_inserts(text: str, tokens: list[Token]) -> tuple[list[Token], Inserts]:
-    """The tokens with INSERT for UPSERT and without OVERRIDING, and what was said so."""
-    found = Inserts()
+def plain_inserts(tokens: list[Token]) -> list[Token]:
+    """The tokens with clauses of other dialects, which sqlglot marks in its tree: OVERWRITE for
+    UPSERT, and BY NAME for OVERRIDING SYSTEM VALUE. Raises SQLError 0A000 for OVERRIDING USER."""
+    words = [token.text.lower() for token in tokens]
     kept: list[Token] = []
-    table, skipped = -1, 0
-    for place, token in enumerate(tokens):
-        if skipped:
-            skipped -= 1
-            continue
-        word = token.text.lower()
-        into = place + 2 < len(tokens) and tokens[place + 1].token_type == TokenType.INTO
-        if into and word in ("insert", "upsert"):
-            table = tokens[place + 2].start
-            if word == "upsert":
-                found.upserts.add(table)
-                token = like(token, TokenType.INSERT, "INSERT")
-        elif (
-            word == "overriding" and place and tokens[place - 1].text in (")", _name(tokens, table))
-        ):
-            _check_overriding(text, tokens, place)
-            found.overriding.add(table)
-            skipped = 2
-            continue
-        kept.append(token)
-    return kept, found
+    place = len(tokens) if _REWRITTEN.isdisjoint(words) else 0
+    while place < len(tokens):
+        token, said = tokens[place], words[place : place + 3]
+        if said[:2] == ["upsert", "into"]:
+            kept += like(token, TokenType.INSERT, "INSERT"), like(token, TokenType.OVERWRITE, "")
+        elif said == ["overriding", "system", "value"]:
+            kept += like(token, TokenType.VAR, "BY"), like(token, TokenType.VAR, "NAME")
+            place += 2
+        elif said == ["overriding", "user", "value"]:
+            hint = "Leave the identity column out of the list of columns: then its value is drawn."
+            raise unsupported("OVERRIDING USER VALUE", token.start + 1, hint)
+        else:
+            kept.append(token)
+        place += 1
+    return kept or tokens
 
 
-def _name(tokens: list[Token], start: int) -> str:
-    """Returns the last part of the table's name that begins at `start`."""
-    place = next((n for n, token in enumerate(tokens) if token.start == start), None)
-    if place is None:
-        return ""
-    while place + 2 < len(tokens) and tokens[place + 1].text == ".":
-        place += 2
-    return tokens[place].text
-
-
-def _check_overriding(text: str, tokens: list[Token], place: int) -> None:
-    """Raises SQLError where no `OVERRIDING SYSTEM VALUE` stands at a place of the tokens."""
-    token = tokens[place]
-    said = [following.text.lower() for following in tokens[place + 1 : place + 3]]
-    if said == ["user", "value"]:
-        hint = "Leave the identity column out of the list of columns: then its value is drawn."
-        raise unsupported("OVERRIDING USER VALUE", token.start + 1, hint)
-    if said != ["system", "value"]:
-        hint = "Expected OVERRIDING SYSTEM VALUE."
-        raise syntax_error(text, token.start, token.end + 1, hint=hint)
+_REWRITTEN = frozenset({"upsert", "overriding"})
 
 
 def _refuse_column_aliases(table: exp.Expr) -> None:
@@ -445,7 +405,8 @@ def _target(clause: exp.Expr, position: int | None) -> tuple[exp.Identifier, ...
 # A part that writes becomes a step. Whatever stands behind it reads what it returns as a table of
 # schema `$with`, which nobody can name; CTEs that only read are handed to every part behind them.
 
-SCHEMA = "$with"
+STEPS = "$with"
+"""The schema of what the parts of a WITH return."""
 _WRITES = (exp.Insert, exp.Update, exp.Delete)
 _VERBS = frozenset(("insert", "upsert", "update", "delete"))
 
@@ -454,25 +415,21 @@ def parse_with(text: str, tokens: list[Token]) -> Query | Insert | Update | Dele
     """A statement that begins with WITH. Raises SQLError."""
     if not any(token.text.lower() in _VERBS for token in tokens):
         return parse_query(text, tokens)
-    tokens, inserts = plain_inserts(text, tokens)
+    tokens = plain_inserts(tokens)
     tree = parse_tree(text, tokens)
     ctes = ctes_of(tree)
     writing = [cte for cte in ctes if isinstance(cte.this, _WRITES)]
     if not writing:
         if isinstance(tree, _WRITES):
-            return _write_of(tree, tokens, inserts)
+            return _write_of(tree, tokens)
         return parse_query(text, tokens)
     for cte in writing:
         _refuse_within(cte.this)
-    return _with_writes(text, tree, ctes, tokens, inserts)
+    return _with_writes(text, tree, ctes, tokens)
 
 
 def _with_writes(
-    text: str,
-    tree: exp.Expr,
-    ctes: tuple[exp.CTE, ...],
-    tokens: list[Token],
-    inserts: Inserts,
+    text: str, tree: exp.Expr, ctes: tuple[exp.CTE, ...], tokens: list[Token]
 ) -> WithWrites:
     tree.set("with_", None)
     reading: list[exp.CTE] = []
@@ -489,7 +446,7 @@ def _with_writes(
             WritingStep(
                 name=name,
                 columns=tuple(folded(column) for column in cte.args["alias"].columns),
-                statement=_write_of(cte.this, tokens, inserts),
+                statement=_write_of(cte.this, tokens),
                 position=position_of(cte.args["alias"]) or 1,
             )
         )
@@ -497,7 +454,7 @@ def _with_writes(
         _read_step(tree, step.name)
     if isinstance(tree, _WRITES):
         _give(tree, reading)
-        return WithWrites(steps=tuple(steps), main=_write_of(tree, tokens, inserts))
+        return WithWrites(steps=tuple(steps), main=_write_of(tree, tokens))
     if not isinstance(tree, exp.Select | exp.SetOperation):
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
     if tree.args.get("locks"):
@@ -506,10 +463,10 @@ def _with_writes(
     return WithWrites(steps=tuple(steps), main=query)
 
 
-def _write_of(tree: exp.Expr, tokens: list[Token], inserts: Inserts) -> Insert | Update | Delete:
+def _write_of(tree: exp.Expr, tokens: list[Token]) -> Insert | Update | Delete:
     match tree:
         case exp.Insert():
-            return insert_of(tree, inserts, tokens)
+            return insert_of(tree, tokens)
         case exp.Update():
             return update_of(tree, tokens)
         case _:
@@ -532,7 +489,7 @@ def _read_step(tree: exp.Expr, name: str) -> None:
             continue
         plain = isinstance(table.this, exp.Identifier) and table.args.get("db") is None
         if plain and folded(table.this) == name and not is_cte(table, name):
-            table.set("db", exp.to_identifier(SCHEMA, quoted=True))
+            table.set("db", exp.to_identifier(STEPS, quoted=True))
 
 
 def _refuse_within(tree: exp.Expr) -> None:

@@ -25,13 +25,14 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.values.column_types import INT8
 from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ...kvlayer.process.fibre import give_way
 from ..access.key_access import KeyAccess, key_access, ranked_accesses
 from ..access.predicates import compile_predicates
 from ..analyze.binder import Relations, check_columns, row_scope, single_table
 from ..analyze.columns.output_columns import origin_of, output_name
-from ..analyze.scalars import INT8, NotNative, Scalar, Scope, adapt, compile_scalar
+from ..analyze.scalars import NotNative, Scalar, Scope, adapt, compile_scalar
 from ..lower.transpile import Piecewise
 from ..results.results import ResultColumn
 from ..syntax.trees import find_all, folded, folded_alias, table_name

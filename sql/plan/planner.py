@@ -15,7 +15,6 @@ from ...kvlayer.transaction_modes import WhenLocked
 from ..access.key_access import KeyAccess, best_access
 from ..access.predicates import Predicate, compile_predicates
 from ..analyze.binder import (
-    STEPS,
     Relations,
     check_columns,
     joined,
@@ -47,7 +46,7 @@ from ..analyze.types.blanks import without_blanks
 from ..analyze.views import expand_views, refuse_view
 from ..lower.transpile import AnalyticSelect, transpile
 from ..parse.constants import ROWS, keeps_lists, written_out
-from ..parse.dml import with_ctes
+from ..parse.dml import STEPS, with_ctes
 from ..syntax.statements import Delete, Insert, PlannedStatement, Query, RowLock, Update, WithWrites
 from ..syntax.trees import copied, error_at, folded_alias, table_name
 from . import plans

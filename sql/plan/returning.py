@@ -14,11 +14,10 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 
 from ...catalog.descriptors.descriptor import TableDescriptor
-from ...catalog.values.column_types import ColumnType
+from ...catalog.values.column_types import DECIMAL, STRING
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.binder import (
-    STEPS,
     Relations,
     check_columns,
     parts_of,
@@ -28,7 +27,8 @@ from ..analyze.binder import (
 from ..analyze.columns.output_columns import origin_of, output_name
 from ..analyze.given_tables import given_table
 from ..analyze.scalars import NotNative, Scalar, coerced, compile_scalar
-from ..results.results import STRING, ResultColumn
+from ..parse.dml import STEPS
+from ..results.results import ResultColumn
 from ..syntax.statements import Delete, Update, WithWrites, WritingStep
 from ..syntax.trees import (
     error_at,
@@ -41,7 +41,7 @@ from ..syntax.trees import (
 )
 from .plans import Projection
 
-_ANY_DIGITS = ColumnType(TypeKind.DECIMAL)
+_ANY_DIGITS = DECIMAL
 """The Python type of arithmetic on decimals, and of numbers with a fraction."""
 
 

@@ -19,7 +19,15 @@ from math import isinf
 from operator import add, mul, sub
 from typing import Any
 
-from ...catalog.values.column_types import INT8_MAX, INT8_MIN, ColumnType, Datum
+from ...catalog.values.column_types import (
+    DECIMAL,
+    FLOAT8,
+    INT8,
+    INT8_MAX,
+    INT8_MIN,
+    ColumnType,
+    Datum,
+)
 from ...catalog.values.errors import SQLError
 from ...catalog.values.interval import Interval, added
 from ...catalog.values.session_zone import clock_of, instant, session_zone
@@ -40,11 +48,11 @@ def operation(
     assert operator in OPERATORS, operator
     kinds = {left, right}
     if kinds == {TypeKind.INT8}:
-        return ColumnType(TypeKind.INT8), _INTEGER[operator]
+        return INT8, _INTEGER[operator]
     if kinds <= {TypeKind.INT8, TypeKind.DECIMAL}:
-        return ColumnType(TypeKind.DECIMAL), _DECIMAL[operator]
+        return DECIMAL, _DECIMAL[operator]
     if kinds != {TypeKind.FLOAT4} and kinds <= {TypeKind.INT8, TypeKind.DECIMAL, *FLOATS}:
-        return ColumnType(TypeKind.FLOAT8), _FLOAT[operator]
+        return FLOAT8, _FLOAT[operator]
     return _moved(operator, left, right)
 
 

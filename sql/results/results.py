@@ -9,18 +9,20 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from ...catalog.values.arrow_columns import column_datums, datum_array
-from ...catalog.values.column_types import ColumnType, Datum
-from ...catalog.values.type_kinds import TypeKind
+from ...catalog.values.column_types import (
+    BOOL,
+    BYTES,
+    FLOAT8,
+    INT8,
+    STRING,
+    TIMESTAMPTZ,
+    ColumnType,
+    Datum,
+)
 from ...kvlayer.clock import Timestamp
 from .result_batches import ResultBatches
 
 Row = tuple[Datum, ...]
-
-INT8 = ColumnType(TypeKind.INT8)
-STRING = ColumnType(TypeKind.STRING)
-BOOL = ColumnType(TypeKind.BOOL)
-FLOAT8 = ColumnType(TypeKind.FLOAT8)
-TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
 
 
 class Origin(NamedTuple):
@@ -144,7 +146,7 @@ def arrow_schema(columns: Sequence[ResultColumn]) -> pa.Schema:
 
 LETTERS = {
     "": STRING, "i": INT8, "b": BOOL, "f": FLOAT8, "t": TIMESTAMPTZ,
-    "y": ColumnType(TypeKind.BYTES),
+    "y": BYTES,
 }  # fmt: skip
 """The types of columns, by the letter behind a colon."""
 

@@ -27,9 +27,8 @@ from ...catalog.leases import (
 from ...catalog.store.catalog import Catalog
 from ...catalog.store.catalog_changes import CatalogChanges
 from ...catalog.store.descriptor_store import DescriptorReader, DescriptorStore
-from ...catalog.values.column_types import ColumnType
+from ...catalog.values.column_types import BOOL, INT8
 from ...catalog.values.errors import SQLError
-from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.access import Transaction
 from ...kvlayer.clock import MAX_TIMESTAMP, Timestamp
 from ...kvlayer.errors import RetryableTransaction
@@ -319,9 +318,9 @@ SEQUENCE_RELATIONS = -(1 << 32)
 """Above the ids of sequences as relations: no virtual table has one of them."""
 
 _SEQUENCE_COLUMNS = {
-    "last_value": ColumnType(TypeKind.INT8),
-    "log_cnt": ColumnType(TypeKind.INT8),
-    "is_called": ColumnType(TypeKind.BOOL),
+    "last_value": INT8,
+    "log_cnt": INT8,
+    "is_called": BOOL,
 }
 
 

@@ -10,6 +10,7 @@ from functools import cache, partial
 import duckdb
 import pyarrow as pa
 
+from ...catalog.values.column_types import STRING
 from ...catalog.values.errors import SQLError
 from ...changefeed.sinks.duckdb.reading.read_statement import TEXT_BYTES_MAX
 from ..execute.ddl.enum_types import DeclaredTypes
@@ -20,7 +21,7 @@ from ..runtime.plan_cache import Prepared
 from ..runtime.services import Services
 from ..syntax import statements
 from ..syntax.transaction_statements import TransactionStatement
-from .prepared import STRING, Asked, PreparedStatement, statements_of
+from .prepared import Asked, PreparedStatement, statements_of
 from .session import Session
 
 Read = Callable[[str, Sequence[object], str], Awaitable[pa.Table]]

@@ -17,9 +17,8 @@ from typing import cast
 
 from msgspec import Struct
 
-from ...catalog.values.column_types import ColumnType
+from ...catalog.values.column_types import STRING, ColumnType
 from ...catalog.values.errors import SQLError
-from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.txn import Transaction
 from ..analyze.columns.output_columns import with_origins
 from ..analyze.types.parameter_types import TypedStatement, type_parameters
@@ -51,8 +50,6 @@ from ..syntax.statements import (
     Query,
 )
 from ..syntax.transaction_statements import DeclareCursor
-
-STRING = ColumnType(TypeKind.STRING)
 
 
 @dataclass(slots=True, eq=False)

@@ -8,9 +8,8 @@ from decimal import Decimal
 import pytest
 from sqlglot import exp
 
-from tailrace.catalog.values.column_types import array_of, coerce
+from tailrace.catalog.values.column_types import INT8, STRING, array_of, coerce
 from tailrace.catalog.values.errors import SQLError
-from tailrace.sql.analyze.scalars import INT8, STRING
 from tailrace.sql.parse import parse
 from tailrace.sql.parse.constants import LIST, written_out
 from tailrace.sql.plan.planner import plan_statement

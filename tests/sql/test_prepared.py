@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from tailrace.catalog.values.column_types import STRING
 from tailrace.catalog.values.errors import SQLError
 from tailrace.sql import SessionState
-from tailrace.sql.results.results import STRING
 from tailrace.sql.session import prepared_names
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
@@ -54,6 +54,14 @@ def on_table(work: Callable[[SqlNode], Awaitable[None]]) -> None:
         ("SELECT e FROM jsonb_array_elements($1) e", "JSONB"),
         ("SELECT * FROM t WHERE (id, note) IN (($1, $2), ($3, $4))", "INT8 STRING INT8 STRING"),
         ("DELETE FROM t WHERE (id, at) > ($1, $2)", "INT8 TIMESTAMPTZ"),
+        # What functions and operators take, as they are chosen with operands of no known type.
+        ("SELECT left(note, $1), split_part(note, $2, $3) FROM t", "INT8 STRING INT8"),
+        ("SELECT substring(note, $1, $2), round(price, $3) FROM t", "INT8 INT8 INT8"),
+        ("SELECT at + $1, interval '1 day' * $2, at - $3 FROM t", "INTERVAL FLOAT8 TIMESTAMPTZ"),
+        ("SELECT n * $1 + $2, $3 || note, d || $4, d - $5 FROM t",
+         "INT8 INT8 STRING JSONB STRING"),
+        ("SELECT abs($1), sqrt($2), max($3), ntile($4) OVER (ORDER BY id) FROM t",
+         "FLOAT8 FLOAT8 STRING INT8"),
         # tokio-postgres, of each type that it does not know
         ("SELECT enumlabel FROM pg_enum WHERE enumtypid = $1", "oid"),
         ("SELECT typname FROM pg_type t JOIN pg_namespace n ON t.typnamespace = n.oid "
@@ -104,6 +112,23 @@ def test_values_of_every_plan_run_as_they_were_typed() -> None:
         assert (await session.run(total, [1, 0])).fetch_rows() == [(36,)]
         echo = await session.prepare("SELECT $1, $2::int8")
         assert (await session.run(echo, ["5", 6])).fetch_rows() == [("5", 6)]
+
+    on_table(work)
+
+
+def test_arguments_of_functions_are_given_as_they_are_taken() -> None:
+    async def work(node: SqlNode) -> None:
+        await node.sql("INSERT INTO t (id, note, n) VALUES (1, 'ab,cd', 5)")
+        cases: list[tuple[str, list[object], tuple[object, ...]]] = [
+            ("SELECT left(note, $1), split_part(note, $2, $3) FROM t", [1, ",", 2], ("a", "cd")),
+            ("SELECT repeat(note, $1), lpad(note, $2, $3) FROM t", [2, 6, "*"],
+             ("ab,cdab,cd", "*ab,cd")),
+            ("UPDATE t SET note = left(note, $1) WHERE length(note) > $2 RETURNING note", [2, 1],
+             ("ab",)),
+        ]  # fmt: skip
+        for text, values, found in cases:
+            prepared = await node.first.prepare(text)
+            assert (await node.first.run(prepared, values)).fetch_rows() == [found]
 
     on_table(work)
 

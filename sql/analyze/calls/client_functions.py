@@ -29,12 +29,11 @@ from sqlglot import exp
 
 from ....catalog.descriptors.system_tables import DEFAULT_DATABASE, PUBLIC_SCHEMA
 from ....catalog.rights.users import ROOT
-from ....catalog.values.column_types import ColumnType
+from ....catalog.values.column_types import INT8, STRING, TIMESTAMPTZ, ColumnType
 from ....catalog.values.errors import SQLError
 from ....kvlayer.clock import ZERO, Timestamp, format_timestamp
 from ....kvlayer.errors import TakesWaiting
 from ...builtins.session_functions import STORE_TIMESTAMP
-from ...results.results import INT8, STRING, TIMESTAMPTZ
 from ...variables.variables import (
     CRDB_COMPAT,
     CRDB_VERSION,

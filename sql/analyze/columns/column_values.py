@@ -10,21 +10,18 @@ from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import Column, TableDescriptor
 from ....catalog.descriptors.elements import Identity
-from ....catalog.values.column_types import ColumnType, Datum, coerce
+from ....catalog.values.column_types import BOOL, DECIMAL, INT8, ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.process.fibre import give_way
 from ...builtins.signatures import NUMBERS
 from ...parse import text_of
-from ...parse.constants import ConstantRows
+from ...parse.constants import INT8_LENGTH, ConstantRows, read_constant
 from ...syntax.statement import at
 from ...syntax.trees import error_at, folded, position_of
 from ..binder import column_of
 from ..default_expressions import computed_given
 from ..scalars import (
-    BOOL,
-    DECIMAL,
-    INT8,
     SLOT,
     Bindings,
     NotNative,
@@ -193,8 +190,6 @@ def _refuse_always(
 # Rows of constants, without a tree for each: what is wrong with one is said by the way that trees
 # go, for which the rows are taken again in their order.
 
-_LENGTH_OF_INT8 = 19
-"""A number that is shorter is an INT8 whatever its digits are."""
 _VALUES_PER_STEP = 16
 
 
@@ -223,7 +218,7 @@ def _column(column: Column, written: list[str]) -> list[Datum]:
     for number, item in enumerate(written):
         if not number % _VALUES_PER_STEP:
             give_way()
-        value = _read(item)
+        value = read_constant(item)
         kind = value.__class__
         if kind not in kinds:
             check_assignable(_TYPES.get(kind), column.type, column.name, exp.Null())
@@ -235,26 +230,12 @@ def _column(column: Column, written: list[str]) -> list[Datum]:
 def _integers(written: list[str]) -> list[Datum] | None:
     """Numbers that are INT8s whatever their digits are; None where there is anything else."""
     try:
-        return list(map(int, written)) if len(max(written, key=len)) < _LENGTH_OF_INT8 else None
+        return list(map(int, written)) if len(max(written, key=len)) < INT8_LENGTH else None
     except ValueError:
         return None
 
 
 _TYPES: dict[type[object], ColumnType] = {int: INT8, Decimal: DECIMAL, bool: BOOL}
-
-
-def _read(written: str) -> object:
-    first = written[0]
-    if first == "'":
-        return written[1:-1].replace("''", "'")
-    if first in "nN":
-        return None
-    if first in "tTfF":
-        return first in "tT"
-    if len(written) < _LENGTH_OF_INT8 and "." not in written:
-        return int(written)
-    number = Decimal(written)
-    return number or abs(number)  # there is no negative zero
 
 
 def _told_in_order(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from ....catalog.values.column_types import ColumnType, coerce
+from ....catalog.values.column_types import DECIMAL, FLOAT4, FLOAT8, STRING, ColumnType, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.process.fibre import give_way
@@ -18,8 +18,8 @@ from ...builtins.signatures import NUMBERS, type_name
 from ...syntax.statement import at
 from ...syntax.trees import INNER, error_at, find_all, folded, position_of, stepping, wrap
 from ..scalars import Scalar, adapt, broad_type_of_cast, compile_scalar, type_of_cast
-from .derived_types import FLOAT4, FLOAT8, decimal, literal_type, matched, widest
-from .types import STRING, Types, untyped
+from .derived_types import decimal, literal_type, matched, widest
+from .types import Types, untyped
 
 _READ = frozenset(
     {TypeKind.BOOL, TypeKind.INT2, TypeKind.INT4, TypeKind.INT8, TypeKind.FLOAT4, TypeKind.FLOAT8,
@@ -60,7 +60,7 @@ def digits_of(text: str, type: ColumnType) -> ColumnType:
     digits = written.decimal[1] if written is not None and written.kind is TypeKind.DECIMAL else 0
     if written is not None and digits <= _DIGITS_MAX:
         return ColumnType(TypeKind.DECIMAL, 38, digits)
-    coerce(ColumnType(TypeKind.DECIMAL), text)
+    coerce(DECIMAL, text)
     return type
 
 

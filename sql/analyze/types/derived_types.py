@@ -6,14 +6,18 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from ....catalog.values.column_types import ColumnType, array_of
+from ....catalog.values.column_types import (
+    FLOAT4,
+    FLOAT8,
+    INT8,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    ColumnType,
+    array_of,
+)
 from ....catalog.values.type_kinds import TypeKind
 from ...builtins.signatures import NUMBERS, related
 from ...syntax.trees import CAST_TYPE
-
-INT8 = ColumnType(TypeKind.INT8)
-FLOAT4 = ColumnType(TypeKind.FLOAT4)
-FLOAT8 = ColumnType(TypeKind.FLOAT8)
 
 INT8_MAX = 2**63 - 1
 
@@ -110,8 +114,8 @@ def whole_of_recursion(tree: exp.Expr) -> exp.Expr:
 
 
 AT_ZONE: dict[TypeKind | None, ColumnType] = {
-    **dict.fromkeys((TypeKind.TIMESTAMPTZ, TypeKind.DATE), ColumnType(TypeKind.TIMESTAMP)),
-    TypeKind.TIMESTAMP: ColumnType(TypeKind.TIMESTAMPTZ),
+    **dict.fromkeys((TypeKind.TIMESTAMPTZ, TypeKind.DATE), TIMESTAMP),
+    TypeKind.TIMESTAMP: TIMESTAMPTZ,
 }
 """The types of moments `AT TIME ZONE`."""
 
@@ -120,7 +124,7 @@ def series(bounds: Sequence[ColumnType | None]) -> ColumnType | None:
     """Returns the type of generate_series() by its start, its end and its step."""
     start = bounds[0]
     if start is not None and start.kind is TypeKind.DATE:
-        return ColumnType(TypeKind.TIMESTAMPTZ)
+        return TIMESTAMPTZ
     known = [bound for bound in bounds if bound is not None]
     decimals = any(bound.kind is TypeKind.DECIMAL for bound in known)
     return widest(known) if decimals and all(bound.kind in NUMBERS for bound in known) else start

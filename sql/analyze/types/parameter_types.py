@@ -26,13 +26,14 @@ from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.enum_columns import enum_in
-from ....catalog.values.column_types import ColumnType, array_of
+from ....catalog.values.column_types import BOOL, DECIMAL, INT8, JSONB, STRING, ColumnType, array_of
 from ....catalog.values.errors import SQLError
 from ....catalog.values.interval import Interval
 from ....catalog.values.type_kinds import CatalogName, TypeKind
 from ...builtins.documents.calls import FUNCTIONS
+from ...builtins.known_functions import called
 from ...builtins.macros import duckdb_type
-from ...builtins.signatures import ARITHMETIC, COMPARISONS
+from ...builtins.signatures import ARITHMETIC, COMPARISONS, SIGNS, Ambiguous
 from ...parse.constants import LIST, write_out
 from ...syntax.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
 from ...syntax.trees import (
@@ -51,10 +52,7 @@ from ..calls.row_calls import session_function
 from ..columns.output_columns import TYPED_PARAMETER
 from ..enum_casts import bind_enum_casts
 from ..scalars import parameter_number, type_of_cast
-from .derived_types import FLOAT8, INT8
-from .types import BOOL, JSONB, STRING, Hints, Lookup, PlainTypes, Types
-
-DECIMAL = ColumnType(TypeKind.DECIMAL)
+from .types import Hints, Lookup, PlainTypes, Types
 
 PARAMETERS_MAX = 65_535
 """As many as the wire protocol counts."""
@@ -265,21 +263,50 @@ def _context(node: exp.Expr, types: Types) -> ColumnType | None:
     place, parent = node, node.parent
     while isinstance(parent, exp.Paren):
         place, parent = parent, parent.parent
-    rule = _RULES.get(type(parent))
-    if parent is None or rule is not None:
-        return None if rule is None else rule(parent, place, types)
-    if not isinstance(parent, exp.Anonymous):
+    if parent is None:
         return None
-    number = next(n for n, e in enumerate(parent.expressions) if e is place)
-    function = session_function(parent)
+    return _RULES.get(type(parent), _of_call)(parent, place, types)
+
+
+def _of_call(call: exp.Expr, place: exp.Expr, types: Types) -> ColumnType | None:
+    """The type that a function wants of an argument."""
+    function = session_function(call)
     if function is not None:
-        return function.argument(number)
-    return _of_document_call(parent.name.lower(), number)
+        return function.argument(_number_in(call.expressions, place))
+    name = call.name.lower() if isinstance(call, exp.Anonymous) else ""
+    if name in FUNCTIONS:
+        return _of_document_call(name, _number_in(call.expressions, place))
+    known = called(call)
+    return None if known is None else _wanted(call, known[1], place, types)
+
+
+def _of_operator(tree: exp.Binary, place: exp.Expr, types: Types) -> ColumnType | None:
+    """The type that an operator wants of an operand. Arithmetic of operands that have no type is of
+    the type that its own place has."""
+    operands = [tree.this, tree.args["expression"]]
+    if isinstance(tree, ARITHMETIC) and not any(map(types.of, operands)):
+        return _context(tree, types)
+    return _wanted(tree, operands, place, types)
+
+
+def _wanted(
+    tree: exp.Expr, operands: Sequence[exp.Expr], place: exp.Expr, types: Types
+) -> ColumnType | None:
+    """What the signature of a call or an operator says of an operand."""
+    try:
+        chosen = types.meant(tree)
+    except Ambiguous:
+        return None
+    return None if chosen is None else chosen.wanted[_number_in(operands, place)]
+
+
+def _number_in(several: Sequence[exp.Expr], place: exp.Expr) -> int:
+    return next(number for number, each in enumerate(several) if each is place)
 
 
 def _of_document_call(name: str, number: int) -> ColumnType | None:
     """`jsonb_set(doc, $1, $2)`: a set of texts, and a document."""
-    _, takes, _ = FUNCTIONS.get(name, ("", "", 0))
+    _, takes, _ = FUNCTIONS[name]
     match takes[number : number + 1]:
         case "d":
             return JSONB
@@ -312,19 +339,6 @@ def _of_set(parent: exp.Expr, place: exp.Expr, types: Types) -> ColumnType | Non
     return None if found is None or found.element is not None else array_of(found)
 
 
-def _of_arithmetic(parent: exp.Expr, place: exp.Expr, types: Types) -> ColumnType | None:
-    found = _of_siblings(parent, place, types)
-    if found == JSONB:
-        return STRING  # what is taken from a document is named
-    return _context(parent, types) if found is None else found
-
-
-def _of_concatenation(parent: exp.Expr, place: exp.Expr, types: Types) -> ColumnType | None:
-    other = _of_siblings(parent, place, types)
-    wide = other is not None and (other == JSONB or other.element is not None)
-    return other if wide else STRING
-
-
 def _of_siblings(parent: exp.Expr, place: exp.Expr, types: Types) -> ColumnType | None:
     for child in parent.iter_expressions():
         if child is not place:
@@ -337,7 +351,7 @@ def _of_siblings(parent: exp.Expr, place: exp.Expr, types: Types) -> ColumnType 
 def _of_row(parent: exp.Expr, place: exp.Expr, types: Types) -> ColumnType | None:
     """`(a, b) IN (($1, $2))` and `(a, b) > ($1, $2)`: what stands in the same place."""
     comparison = parent.parent
-    number = next(n for n, entry in enumerate(parent.expressions) if entry is place)
+    number = _number_in(parent.expressions, place)
     if isinstance(comparison, (exp.In, *COMPARISONS)):
         for row in comparison.iter_expressions():
             entries = row.expressions if isinstance(row, exp.Tuple) else []
@@ -390,24 +404,14 @@ _RULES: dict[type[Any], _Rule] = {
          exp.JSONBContainsAllTopKeys, exp.JSONBDeleteAtPath),
         lambda parent, place, types: JSONB if parent.this is place else array_of(STRING),
     ),
-    exp.DPipe: _of_concatenation,
+    **dict.fromkeys(SIGNS, _of_operator),
     **dict.fromkeys(
-        (exp.Like, exp.ILike, exp.RegexpLike, exp.Lower, exp.Upper, exp.Length, exp.Concat,
-         exp.ConcatWs, exp.Trim, exp.Substring),
-        lambda *_: STRING,
-    ),
-    **dict.fromkeys(
-        (*COMPARISONS, exp.ArrayContainsAll, exp.ArrayContainedBy, exp.ArrayOverlaps, exp.Coalesce,
-         exp.Greatest, exp.Least, exp.Nullif, exp.In, exp.Between),
+        (*COMPARISONS, exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif, exp.In, exp.Between),
         _of_siblings,
     ),
-    **dict.fromkeys(ARITHMETIC, _of_arithmetic),
-    **dict.fromkeys(
-        (exp.Abs, exp.Sqrt, exp.Pow, exp.Floor, exp.Ceil),
-        lambda *_: FLOAT8,
-    ),
 }  # fmt: skip
-"""The rules by which a place gives a parameter its type, by the class of the node around it."""
+"""The rules by which a place gives a parameter its type, by the class of the node around it. What
+is not here is a call of a function."""
 
 
 # Parameters as clients give them.

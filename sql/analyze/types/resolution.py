@@ -19,7 +19,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ....catalog.values.column_types import ColumnType
+from ....catalog.values.column_types import BOOL, FLOAT4, FLOAT8, INT8, STRING, ColumnType
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import FLOATS, TypeKind
 from ....kvlayer.process.fibre import give_way
@@ -40,8 +40,7 @@ from ...builtins.signatures import (
 from ...syntax.trees import error_at, position_of, stepping, unsupported, walk
 from . import conversions, rows
 from .conversions import resolve_cast
-from .derived_types import FLOAT4, FLOAT8, INT8
-from .types import BOOL, STRING, Types, untyped
+from .types import Types, untyped
 
 _CASTS_HINT = "You might need to add explicit type casts."
 

@@ -20,7 +20,21 @@ from sqlglot.optimizer.scope import Scope as QueryScope
 from sqlglot.optimizer.scope import ScopeType
 
 from ....catalog.descriptors.enum_columns import enum_in
-from ....catalog.values.column_types import ColumnType, array_of
+from ....catalog.values.column_types import (
+    BOOL,
+    DATE,
+    FLOAT4,
+    FLOAT8,
+    INT8,
+    INTERVAL,
+    JSONB,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    ColumnType,
+    array_of,
+)
 from ....catalog.values.type_kinds import FLOATS, TypeKind
 from ....kvlayer.process.fibre import give_way
 from ...builtins.documents.calls import RESULTS
@@ -51,9 +65,6 @@ from ..given_tables import in_catalog
 from ..scalars import broad_type_of_cast, parameter_number, type_of_cast
 from .derived_types import (
     AT_ZONE,
-    FLOAT4,
-    FLOAT8,
-    INT8,
     constant_places,
     decimal,
     literal_type,
@@ -65,15 +76,7 @@ from .derived_types import (
     widest,
 )
 
-STRING = ColumnType(TypeKind.STRING)
-BOOL = ColumnType(TypeKind.BOOL)
-BYTES = ColumnType(TypeKind.BYTES)
-DATE = ColumnType(TypeKind.DATE)
-TIMESTAMP = ColumnType(TypeKind.TIMESTAMP)
-TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
-INTERVAL = ColumnType(TypeKind.INTERVAL)
 UUID = ColumnType(TypeKind.UUID)
-JSONB = ColumnType(TypeKind.JSONB)
 
 Lookup = Callable[[exp.Column], ColumnType | None]
 Hints = Sequence[ColumnType | None]
@@ -161,7 +164,11 @@ class Types:
         found = self.of(tree)
         if found is not None:
             return found
-        return Given.LITERAL if untyped(tree) else Given.ANYTHING
+        return Given.LITERAL if self.untyped(tree) else Given.ANYTHING
+
+    def untyped(self, tree: exp.Expr) -> bool:
+        """Whether an expression that has no type takes the one that is wanted of it."""
+        return untyped(tree)
 
     def declared(self, tree: exp.Expr) -> ColumnType | None:
         """The type that CREATE TABLE or a cast says, which may be narrower."""
@@ -223,10 +230,10 @@ class Types:
     def _negation(self, tree: exp.Neg) -> ColumnType | None:
         if isinstance(tree.this, exp.Literal) and tree.this.this == _MAGNITUDE_OF_LEAST:
             return INT8
-        return self.of(tree.this) or (FLOAT8 if untyped(tree.this) else None)
+        return self.of(tree.this) or (FLOAT8 if self.untyped(tree.this) else None)
 
     def _nullif(self, tree: exp.Nullif) -> ColumnType | None:
-        found = self.of(tree.this) or (STRING if untyped(tree.this) else None)
+        found = self.of(tree.this) or (STRING if self.untyped(tree.this) else None)
         others = (found, self.of(tree.args["expression"]))
         floats = found != FLOAT4 and (FLOAT8 in others or FLOAT4 in others)
         return FLOAT8 if floats else found
@@ -322,15 +329,15 @@ class Types:
         present = [tree for tree in trees if tree is not None]
         found = [type for tree in stepping(present) if (type := self.of(tree)) is not None]
         if not found:
-            return STRING if present and all(map(untyped, present)) else None
+            return STRING if present and all(map(self.untyped, present)) else None
         return widest(found)
 
     def _arithmetic(self, tree: exp.Expr) -> ColumnType | None:
         left, right = self.of(tree.this), self.of(tree.args["expression"])
         kinds = {type.kind for type in (left, right) if type is not None}
         if kinds and kinds <= set(NUMBERS):
-            left = right if left is None and untyped(tree.this) else left
-            right = left if right is None and untyped(tree.args["expression"]) else right
+            left = right if left is None and self.untyped(tree.this) else left
+            right = left if right is None and self.untyped(tree.args["expression"]) else right
             return self._numbers(type(tree), left, right)
         try:
             chosen = self.meant(tree)
@@ -530,6 +537,9 @@ class PlainTypes(Types):
     def _kept(self, tree: exp.Expr) -> dict[str, Any]:
         return self._found[id(tree)]
 
+    def untyped(self, tree: exp.Expr) -> bool:
+        return isinstance(tree.unnest(), exp.Parameter) or untyped(tree)
+
     def _infer(self, tree: exp.Expr) -> ColumnType | None:
         if isinstance(tree, exp.Parameter):
             number = parameter_number(tree)
@@ -583,7 +593,7 @@ _TYPES: dict[type[exp.Expr], ColumnType] = {
     ),
     exp.CurrentTimestamp: TIMESTAMPTZ,
     exp.Localtimestamp: TIMESTAMP,
-    exp.Localtime: ColumnType(TypeKind.TIME),
+    exp.Localtime: TIME,
     exp.CurrentDate: DATE,
     exp.Interval: INTERVAL,
     exp.Uuid: UUID,

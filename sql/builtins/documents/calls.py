@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ....catalog.values.column_types import ColumnType, array_of
-from ....catalog.values.type_kinds import TypeKind
-
-JSONB = ColumnType(TypeKind.JSONB)
-_STRING = ColumnType(TypeKind.STRING)
+from ....catalog.values.column_types import INT8, JSONB, STRING, ColumnType, array_of
 
 _CALL = "document_call"
 
@@ -44,10 +40,10 @@ RESULTS: dict[str, ColumnType] = {
         jsonb_member_text jsonb_same jsonb_same_text
         jsonb_pair_key jsonb_pair_text jsonb_extract_path_text json_extract_path_text
         """.split(),  # noqa: SIM905
-        _STRING,
+        STRING,
     ),
-    **dict.fromkeys(("jsonb_array_length", "json_array_length"), ColumnType(TypeKind.INT8)),
-    **dict.fromkeys(("jsonb_element_texts", "jsonb_keys"), array_of(_STRING)),
+    **dict.fromkeys(("jsonb_array_length", "json_array_length"), INT8),
+    **dict.fromkeys(("jsonb_element_texts", "jsonb_keys"), array_of(STRING)),
     "jsonb_elements": array_of(JSONB),
 }
 """The types that they return, and those functions that a query's text calls."""

@@ -18,12 +18,11 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from ....catalog.values.column_types import ColumnType, array_of, coerce, shortest_float4
+from ....catalog.values.column_types import STRING, array_of, coerce, shortest_float4
 from ....catalog.values.errors import SQLError
 from ....catalog.values.interval import interval_of
 from ....catalog.values.json_text import normal_json, write_json
 from ....catalog.values.session_zone import zone_of
-from ....catalog.values.type_kinds import TypeKind
 from ..evaluator_functions import told
 from . import operators, order
 
@@ -150,7 +149,7 @@ def names_of(column: Any) -> list[str | None]:
 
 # Functions over columns.
 
-_TEXTS = array_of(ColumnType(TypeKind.STRING))
+_TEXTS = array_of(STRING)
 
 Reader = Callable[[Any], list[Any]]
 

@@ -13,7 +13,7 @@ from ....catalog.descriptors.elements import Identity
 from ....catalog.descriptors.enum_columns import enum_in
 from ....catalog.store.catalog import ColumnDefinition
 from ....catalog.values.column_type import DECIMAL_DEFAULT
-from ....catalog.values.column_types import ColumnType, Datum, coerce
+from ....catalog.values.column_types import INT8, ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import FLOATS, TypeKind
 from ....kvlayer.clock import ZERO
@@ -262,7 +262,7 @@ def hidden_key(columns: Iterable[ColumnDefinition]) -> ColumnDefinition:
         name = f"{ROWID}_{number}"
     return ColumnDefinition(
         name=name,
-        type=ColumnType(TypeKind.INT8),
+        type=INT8,
         nullable=False,
         default_expression="UNIQUE_ROWID()",
         hidden=True,

@@ -28,10 +28,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....catalog.descriptors.enum_columns import enum_in
-from ....catalog.values.column_types import ColumnType, array_of
+from ....catalog.values.column_types import STRING, ColumnType, array_of
 from ....catalog.values.errors import SQLError
 from ....catalog.values.session_zone import UTC_NAME, zone_name
-from ....catalog.values.type_kinds import TypeKind
+from ....catalog.values.type_kinds import BROAD, DUCKDB_NAMES, TypeKind
 from ....changefeed.sinks.duckdb.errors import duckdb_error
 from ....changefeed.sinks.duckdb.reading.interruption import end_query, interrupt
 from ....kvlayer.clock import WallClock
@@ -157,7 +157,7 @@ class Analytics(WholeAnswers):
         answer = await self.run(f"DESCRIBE {sql}", tables, [None] * parameter_count)
         names, types = answer.table.column(0).to_pylist(), answer.table.column(1).to_pylist()
         return tuple(
-            ResultColumn(str(name), narrowed(_type_of(str(type)) or _TEXT, declared, place))
+            ResultColumn(str(name), narrowed(_type_of(str(type)) or STRING, declared, place))
             for place, (name, type) in enumerate(zip(names, types, strict=True))
         )
 
@@ -265,37 +265,16 @@ def narrowed(broad: ColumnType, declared: Declared, place: int) -> ColumnType:
     return broad if type is None or type.broad != broad else type
 
 
-_SAME = {
-    "BOOLEAN": TypeKind.BOOL,
-    "BIGINT": TypeKind.INT8,
-    "FLOAT": TypeKind.FLOAT4,
-    "DOUBLE": TypeKind.FLOAT8,
-    "VARCHAR": TypeKind.STRING,
-    "BLOB": TypeKind.BYTES,
-    "DATE": TypeKind.DATE,
-    "TIMESTAMP": TypeKind.TIMESTAMP,
-    "TIMESTAMP WITH TIME ZONE": TypeKind.TIMESTAMPTZ,
-    "TIME": TypeKind.TIME,
-    "INTERVAL": TypeKind.INTERVAL,
-    "UUID": TypeKind.UUID,
-    "JSON": TypeKind.JSONB,
-}
+_SAME = {name: kind for kind, name in DUCKDB_NAMES.items() if kind not in BROAD}
 _WIDENED = {
-    "TINYINT": TypeKind.INT8,
-    "SMALLINT": TypeKind.INT8,
-    "INTEGER": TypeKind.INT8,
-    "UTINYINT": TypeKind.INT8,
-    "USMALLINT": TypeKind.INT8,
-    "UINTEGER": TypeKind.INT8,
-    "TIMESTAMP_S": TypeKind.TIMESTAMP,
-    "TIMESTAMP_MS": TypeKind.TIMESTAMP,
-    "TIMESTAMP_NS": TypeKind.TIMESTAMP,
-    '"NULL"': TypeKind.STRING,
-    "NULL": TypeKind.STRING,
+    **dict.fromkeys(
+        ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"), TypeKind.INT8
+    ),
+    **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), TypeKind.TIMESTAMP),
+    **dict.fromkeys(('"NULL"', "NULL"), TypeKind.STRING),
 }
 _HUGE = ("HUGEINT", "UHUGEINT", "UBIGINT")
 _HUGE_TYPE = ColumnType(TypeKind.DECIMAL, 38, 0)
-_TEXT = ColumnType(TypeKind.STRING)
 
 
 def _type_of(name: str) -> ColumnType | None:
@@ -304,7 +283,7 @@ def _type_of(name: str) -> ColumnType | None:
         element = _type_of(name[:-2])
         return None if element is None or element.element is not None else array_of(element)
     if name.startswith("ENUM("):
-        return _TEXT
+        return STRING
     if name.startswith("DECIMAL("):
         precision, scale = name[8:-1].split(",")
         return ColumnType(TypeKind.DECIMAL, int(precision), int(scale))

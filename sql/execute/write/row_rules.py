@@ -28,10 +28,9 @@ from ....catalog.descriptors.elements import CheckConstraint
 from ....catalog.rows.arrow_conform import broad_schema, conform
 from ....catalog.rows.row_codec import RowCodec, codec_for
 from ....catalog.values.arrow_columns import column_array, column_datums
-from ....catalog.values.column_types import ColumnType, Datum, coerce
+from ....catalog.values.column_types import BOOL, STRING, ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError, Violated, null_value
 from ....catalog.values.physical import to_physical
-from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.clock import ZERO
 from ...access.predicates import (
     Comparison,
@@ -45,7 +44,7 @@ from ...analyze.binder import check_columns, row_scope
 from ...analyze.calls.row_calls import always_evaluated, is_sequence_call
 from ...analyze.enum_casts import bind_row_casts
 from ...analyze.given_tables import given_table
-from ...analyze.scalars import STRING, Bindings, NotNative, Scalar, compile_scalar
+from ...analyze.scalars import Bindings, NotNative, Scalar, compile_scalar
 from ...analyze.types.blanks import without_blanks
 from ...lower.transpile import AnalyticSelect, parameter_values, transpile
 from ...parse import parse_expression
@@ -59,7 +58,6 @@ from .steps import in_steps, portions, sliced
 ROWS_PER_PIECE = 128
 """Rows that are encoded together, column by column."""
 
-_BOOL = ColumnType(TypeKind.BOOL)
 
 _DRAWN = "$drawn"
 _DRAWN_NUMBER = 2_000_000
@@ -250,10 +248,10 @@ def compile_check(table: TableDescriptor, check: CheckConstraint) -> RowExpressi
         predicates = compile_predicates(tree, row_scope(table), table.name)
         if any(_compares_with_null(predicate) for predicate in predicates):
             raise NotNative("NULL among the constants")
-        scalar = Scalar(_BOOL, partial(_holds, predicates), False)
+        scalar = Scalar(BOOL, partial(_holds, predicates), False)
     except NotNative:
         _asked(table, [tree])
-    return RowExpression(tree, _BOOL, scalar)
+    return RowExpression(tree, BOOL, scalar)
 
 
 def _compares_with_null(predicate: Predicate) -> bool:

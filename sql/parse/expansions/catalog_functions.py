@@ -16,19 +16,18 @@ from collections.abc import Container, Iterable, Sequence
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from ....catalog.values.column_types import ColumnType, array_of
+from ....catalog.values.column_types import STRING, ColumnType, array_of
 from ....catalog.values.type_kinds import CatalogName, TypeKind
 from ...builtins.macros import PREFIX as MACRO
 from ...syntax.trees import CAST_TYPE, alias_named, find_all
 from . import registered_names
 
 PREFIX = "pg_catalog"
-_TEXT = ColumnType(TypeKind.STRING)
 _CATALOG_TYPES = {
     "oid": registered_names.OID,
     "oid[]": array_of(registered_names.OID),
-    "name": _TEXT,
-    "name[]": array_of(_TEXT),
+    "name": STRING,
+    "name[]": array_of(STRING),
     '"char"': ColumnType(TypeKind.STRING, catalog_name=CatalogName.CHAR),
 }
 

@@ -19,6 +19,7 @@ from sqlglot import exp
 
 from ....catalog.values.column_types import ColumnType
 from ....catalog.values.type_kinds import CatalogName, TypeKind
+from ...builtins.type_names import ALL_ROWS
 from ...syntax.trees import CAST_TYPE, alias_named, folded, folded_alias
 from ..dialect import POSTGRES
 
@@ -62,14 +63,9 @@ def _with_given(arguments: Arguments, make: Make) -> exp.Expr:
 
 OID = ColumnType(TypeKind.INT8, catalog_name=CatalogName.OID)
 
-_TYPE_WORDS = (
-    ("bool", "boolean"), ("int2", "smallint"), ("int4", "integer"), ("int8", "bigint"),
-    ("float4", "real"), ("float8", "double precision"), ("bpchar", "character"),
-    ("varchar", "character varying"), ("time", "time without time zone"),
-    ("timestamp", "timestamp without time zone"), ("timestamptz", "timestamp with time zone"),
-    ("char", '"char"'),
-)  # fmt: skip
-_WORDS = " ".join(f"WHEN '{name}' THEN '{words}'" for name, words in _TYPE_WORDS)
+_WORDS = " ".join(
+    f"WHEN '{row.name}' THEN '{row.words}'" for row in ALL_ROWS if row.words != row.name
+)
 FORMAT_TYPE = f"""
 SELECT replace(
     CASE ltrim(_t.typname, '_') {_WORDS} ELSE ltrim(_t.typname, '_') END,
