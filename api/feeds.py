@@ -155,15 +155,11 @@ class JobServices:
                 if waits[0] is not here and waits[0].done():
                     return until
 
-    async def verify(self, job_id: int, *, at_resolved: bool, repairs: bool) -> Verified:
+    async def verify(self, job_id: int, *, repairs: bool) -> Verified:
         """See `sql.runtime.services.Jobs`."""
         job = await self._found(job_id)
-        at = None
-        if not at_resolved:
-            at = await self._store.now()
-            await self.wait(job_id, at, seconds=None)
         try:
-            return await self._feeds.verify(job_id, job.payload, at=at, repairs=repairs)
+            return await self._feeds.verify(job_id, job.payload, repairs=repairs)
         except FeedStopped as error:
             raise SQLError("55000", str(error)) from error
 

@@ -402,13 +402,11 @@ class Changefeeds:
         """
         await self.watch(job_id).wait_until(timestamp)
 
-    async def verify(
-        self, job_id: int, payload: bytes, *, at: Timestamp | None, repairs: bool
-    ) -> Verified:
+    async def verify(self, job_id: int, payload: bytes, *, repairs: bool) -> Verified:
         """Returns the differences between a feed's sink and its tables (`FeedVerification.run`)."""
         details, live = decode_details(payload), self.watch(job_id)
         verification = FeedVerification(self._services, job_id, details, live)
-        return await verification.run(at=at, repairs=repairs)
+        return await verification.run(repairs=repairs)
 
     async def dead_letters(self, job_id: int) -> list[DeadLetter]:
         """The feed's dead letters, by table and key."""

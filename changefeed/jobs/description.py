@@ -18,8 +18,7 @@ def describe(details: ChangefeedDetails) -> str:
     of = f" FOR {_followed(details)}" if details.query is None else ""
     what = f"CREATE CHANGEFEED{of}"
     if details.replication:
-        what = f"CREATE REPLICATION {details.replication} FOR KEYSPACE {details.targets[0].name}"
-        what += _keys(details.targets[0].keyspace or KeyspacePart())
+        what = f"CREATE REPLICATION {details.replication}{of}"
     text = f"{what} INTO {quoted(details.shown_sink)}"
     options = [
         name
@@ -34,6 +33,9 @@ def describe(details: ChangefeedDetails) -> str:
 
 def _followed(details: ChangefeedDetails) -> str:
     database = details.whole_database
+    for target in details.targets:
+        if target.keyspace is not None:  # it is the only one
+            return f"KEYSPACE {target.name}{_keys(target.keyspace)}"
     if database is None:
         return f"TABLE {', '.join(target.name for target in details.targets)}"
     text = f"DATABASE {quote_identifier(database.name)}"

@@ -437,7 +437,7 @@ class Pipeline:
 
     def _lag_split(self, now: Timestamp) -> LagSplit | None:
         """See `LiveFeed.lag_split`."""
-        if not self._readers:
+        if not self._readers or not self._live.resolved:  # it scans: nothing is acknowledged yet
             return None
         return split_lag(
             acknowledged=self._live.resolved,

@@ -9,7 +9,7 @@ from functools import partial
 from ...catalog.store.descriptor_store import DescriptorStore
 from ...catalog.values.errors import SQLError
 from ...kvlayer.access import StoreAccess
-from ...kvlayer.clock import Timestamp, format_timestamp
+from ...kvlayer.clock import format_timestamp
 from ...kvlayer.errors import BatchTimestampBeforeGC
 from ..jobs.details import ChangefeedDetails
 from ..jobs.services import ChangefeedServices
@@ -59,17 +59,15 @@ class FeedVerification:
         self._details = details
         self._live = live
 
-    async def run(self, *, at: Timestamp | None, repairs: bool) -> Verified:
-        """Compares the sink with the feed's tables, as of a resolved timestamp from `at` on, or the
-        one where the feed stands. With `repairs` differences are sent again where that is sound.
+    async def run(self, *, repairs: bool) -> Verified:
+        """Compares the sink with the feed's tables, as of what the sink has resolved. With
+        `repairs` differences are sent again where that is sound.
 
         Raises SQLError, and FeedStopped.
         """
         details = self._details
         kind = self._services.kinds.kind_of(details.sink_uri)
         if isinstance(kind, ReplicatingKind):
-            if at is not None:
-                await self._live.wait_until(at)
             return Verified(await self._verify_replica(kind))
         if not isinstance(kind, DuckDBKind):
             raise SQLError("0A000", "only mirrors in DuckDB files can be verified")
@@ -81,8 +79,6 @@ class FeedVerification:
                 f"changefeed {self._job_id} is verified on node {details.node_id}, which holds its "
                 "file",
             )
-        if at is not None:
-            await self._live.wait_until(at)
         found = await self._compare(kind)
         differences: list[AnyDifference] = [
             *found.rows,

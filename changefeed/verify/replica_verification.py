@@ -33,7 +33,11 @@ async def verify_replica(
     """
     resolved = (await requests.look()).resolved
     if not resolved:
-        raise SQLError("55000", "the replica has not resolved anything yet")
+        raise SQLError(
+            "55000",
+            "the replica has not resolved anything yet",
+            hint="VERIFY REPLICATION waits for it where it does not say AT RESOLVED.",
+        )
     at = Timestamp(resolved)
     found: list[Difference] = []
     prefix = index_prefix(table.id, table.primary_index_id)

@@ -101,7 +101,7 @@ def known_replica(store: RangeStore, span: Span) -> Replica:
     """As `find_replica`. Raises ReplicaRefused where there never was one."""
     found = find_replica(store, span)
     if found is None:
-        raise ReplicaRefused(f"{span} is no replica: it is written by this store alone")
+        raise ReplicaRefused("the keyspace is no replica: it is written by this store alone")
     return found
 
 
@@ -119,7 +119,7 @@ def _begin(store: RangeStore, span: Span) -> ReplicaState:
     assert not any(other.span.overlaps(span) for other in store.replicas), (span, store.replicas)
     bounds = keys.VERSION + span.start, keys.VERSION + span.end
     if store.engine.first(*bounds) is not None:
-        raise ReplicaRefused(f"{span} cannot become a replica: it holds versions of its own")
+        raise ReplicaRefused("the keyspace cannot become a replica: it holds versions of its own")
     for border in (span.start, span.end):
         split(store, border, ZERO)
     made = Replica(span, ReplicaState())
@@ -187,7 +187,9 @@ def _open(found: Replica, order: Open, store: RangeStore) -> ReplicaState:
     if order.task is not None:
         whole = order.whole or found.span
         if not (found.span.covers(whole) and whole.covers(order.task)):
-            raise ReplicaRefused(f"{order.task} is no part of {whole}, or that not of {found.span}")
+            raise ReplicaRefused(
+                "the task's keys are no part of its source's, or those no part of the keyspace"
+            )
         tasks = opened(tasks, order.task, whole, epoch=epoch, resolved=state.resolved)
         if len(tasks) > TASKS_MAX:
             raise ReplicaRefused(f"a replica has at most {TASKS_MAX} tasks")

@@ -111,12 +111,12 @@ def check_own_writes(parts: Parts) -> None:
                 if isinstance(op, WriteValue | WriteIntent | CommitIntent | DeleteRangeOp):
                     if closing.state.leader:
                         raise NotLeader(
-                            f"this store does not lead {found.span} any more: write to "
+                            "this store does not lead the keyspace any more: write to "
                             f"{closing.state.leader}"
                         )
                     raise ReplicaRefused(
-                        f"{found.span} is a replica's: it takes what its source sends, and no "
-                        "other writes"
+                        "the keyspace is a replica: it takes what its source sends, and no other "
+                        "writes"
                     )
 
 

@@ -111,8 +111,9 @@ class Jobs(Protocol):
         wherever it runs. Raises SQLError: 42704 for an unknown job, 42809 for one that is no feed,
         55000 for one that does not run, 57014 where it takes longer than `seconds`."""
 
-    async def verify(self, job_id: int, *, at_resolved: bool, repairs: bool) -> Verified:
-        """Returns the differences between a feed's sink and its tables. Raises SQLError."""
+    async def verify(self, job_id: int, *, repairs: bool) -> Verified:
+        """Returns the differences between a feed's sink and its tables, as of what the sink has
+        resolved. Raises SQLError."""
 
     async def schedules(self) -> Sequence[ScheduleStatus]:
         """All schedules that are not dropped."""

@@ -122,6 +122,10 @@ def test_a_feed_of_some_keys_has_no_others(tmp_path: Path) -> None:
         async with source(tmp_path) as on:
             await on.keyspace.put_many([(key, b"1") for key in (b"a", b"b", b"c", b"d")])
             job_id = await on.feed(f"FROM 'b' TO 'd' INTO 'duckdb:///{MIRROR}'")
+            assert (await on.becomes(job_id, "running"))[2] == (
+                "CREATE CHANGEFEED FOR KEYSPACE defaultdb.public.ks FROM 'b' TO 'd' "
+                f"INTO 'duckdb:///{MIRROR}'"
+            )
             await on.keyspace.put_many([(key, b"2") for key in (b"a", b"c", b"d", b"bb")])
             await on.caught_up(job_id)
             assert await on.shown() == {b"b": b"1", b"bb": b"2", b"c": b"2"}

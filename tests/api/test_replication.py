@@ -245,6 +245,25 @@ def test_a_tasks_lag_is_told_by_where_it_arises(main: HttpDoor) -> None:
     assert found["retries"] == 0, "the attempt goes on"
 
 
+def test_verify_waits_for_every_task(main: HttpDoor, recovery: HttpDoor) -> None:
+    """Also for one that scans beside another that has caught up; it has no lag to tell of yet."""
+    split(main, "b")
+    puts = [f"raw_put('ks', 'b{number}', 'v')" for number in range(250)]
+    main.sql(f"SELECT {', '.join(puts)}, raw_put('ks', 'a', 'v')")
+    main.sql(
+        f"CREATE REPLICATION r FOR KEYSPACE ks INTO '{uri(recovery)}' "
+        "WITH (workers = 2, batch_size = 50, rate_limit = 100)"
+    )
+    until(main, lambda: tasks(main)[0]["checkpoint"] is not None and bool(tasks(main)[1]["rows"]))
+    scanning = tasks(main)[1]
+    assert scanning["checkpoint"] is None, "it has 250 entries to send, 100 of them a second"
+    assert [scanning[part] for part in ("store", "capture", "network")] == [None] * 3
+    refused = main.refused("VERIFY REPLICATION r AT RESOLVED")
+    assert refused["title"] == "the replica has not resolved anything yet"
+    assert rows(main, "VERIFY REPLICATION r") == []
+    assert tasks(main)[1]["checkpoint"] is not None
+
+
 def test_there_is_a_task_for_each_range_at_most(main: HttpDoor, recovery: HttpDoor) -> None:
     """And a rebalance makes more of them once there are more ranges."""
     main.sql(f"CREATE REPLICATION r FOR KEYSPACE ks INTO '{uri(recovery)}' WITH (workers = 3)")

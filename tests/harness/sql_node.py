@@ -123,7 +123,7 @@ class RecordedJobs:
         self._feeds = feeds
         self.controlled: list[tuple[int, JobAction]] = []
 
-    async def verify(self, job_id: int, *, at_resolved: bool, repairs: bool) -> Verified:
+    async def verify(self, job_id: int, *, repairs: bool) -> Verified:
         return Verified([])
 
     async def schedules(self) -> Sequence[ScheduleStatus]:

@@ -184,13 +184,16 @@ async def verify_changefeed(actor: Actor, statement: VerifyChangefeed) -> Result
     if statement.replication is not None:
         tasks = await running_tasks(services, statement.replication, actor.user)
         job_ids = [job.id for job in tasks]
+    for job_id in job_ids:
+        await check_feed(services, actor.user, job_id, controls=True)
+    if not statement.at_resolved:
+        now = await services.store.now()
+        for job_id in job_ids:  # a replica has resolved the least of what its tasks have
+            await services.jobs.wait(job_id, now, seconds=None)
     rows: list[Row] = []
     notes: list[str] = []
     for job_id in job_ids:  # each task compares its own keys
-        await check_feed(services, actor.user, job_id, controls=True)
-        verified = await services.jobs.verify(
-            job_id, at_resolved=statement.at_resolved, repairs=statement.repairs
-        )
+        verified = await services.jobs.verify(job_id, repairs=statement.repairs)
         rows += [(each.shown_table, each.shown_key, each.what) for each in verified.differences]
         notes += verified.notes
     tag, notice = f"VERIFY CHANGEFEED {len(rows)}", "; ".join(notes) or None
