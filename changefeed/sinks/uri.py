@@ -137,6 +137,8 @@ def _read(text: str) -> ServerURI | None:
         host = unquote(parts.hostname or "", errors="strict")
         if ":" in host:
             IPv6Address(host)
+        else:
+            host.encode("idna")  # as a lookup does: a label is neither empty nor over 63 bytes
         user, password = (
             None if part is None else unquote(part, errors="strict")
             for part in (parts.username, parts.password)

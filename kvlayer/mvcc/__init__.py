@@ -19,12 +19,7 @@ No key is a prefix of another in the same keyspace.
 """
 
 from .garbage import DeadBody, Garbage, find_garbage, find_tombstones
-from .incremental import (
-    Changes,
-    changes_between,
-    time_entries,
-    written_between,
-)
+from .incremental import Changes, changes_between, time_entries
 from .intents import (
     Intent,
     decode_intent,
@@ -90,5 +85,4 @@ __all__ = [
     "take_slice",
     "time_entries",
     "version_bounds",
-    "written_between",
 ]

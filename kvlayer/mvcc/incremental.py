@@ -25,6 +25,9 @@ from .slices import SLICE_BYTES, SLICE_ROWS
 from .time_index import indexed_keys, keyspaces_in
 from .version import TOMBSTONE
 
+OTHERS_MAX = 4_000
+"""Entries of keys outside the span that are looked at between two slices: two milliseconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Changes:
@@ -48,9 +51,9 @@ def time_entries(
 ) -> Iterator[tuple[bytes, Timestamp]]:
     """Yields all entries in `(after, upto]` of the span's keyspaces, of keys outside the span too.
 
-    For those who count what they look at; others want `written_between`. A range tombstone counts
-    as a deletion of each key of the span that had a value until then, unless `range_deletions` is
-    false: for those who read the tombstones themselves.
+    For those who count what they look at. A range tombstone counts as a deletion of each key of the
+    span that had a value until then, unless `range_deletions` is false: for those who read the
+    tombstones themselves.
     """
     if upto <= after:
         return
@@ -91,21 +94,6 @@ def _deleted_keys(
             yield key, ts
 
 
-def written_between(
-    reader: Reader,
-    span: Span,
-    after: Timestamp,
-    upto: Timestamp,
-    *,
-    range_deletions: bool = True,
-) -> Iterator[tuple[bytes, Timestamp]]:
-    """Keys of the span with a version in `(after, upto]`; per keyspace in order of time."""
-    start, end = span.start, span.end
-    for key, ts in time_entries(reader, span, after, upto, range_deletions=range_deletions):
-        if start <= key < end:
-            yield key, ts
-
-
 def changes_between(
     reader: Reader,
     span: Span,
@@ -117,27 +105,34 @@ def changes_between(
 ) -> Iterator[Changes]:
     """Every version of the span's keys in `(after, upto]`, in slices of one keyspace each.
 
-    A slice has at most so many rows, and no more than `SLICE_BYTES` and one row. Within a keyspace
-    versions come in order of time, so per key from oldest to newest. What range tombstones deleted
-    comes as deletions of its keys, unless `range_deletions` is false.
+    A slice has at most so many rows, and no more than `SLICE_BYTES` and one row. It ends behind
+    `OTHERS_MAX` entries of other keys, and may be empty then. Within a keyspace versions come in
+    order of time, so per key from oldest to newest. What range tombstones deleted comes as
+    deletions of its keys, unless `range_deletions` is false.
     """
-    changes, size = Changes([], [], []), 0
-    found = written_between(reader, span, after, upto, range_deletions=range_deletions)
-    for key, ts in found:
+    start, end = span.start, span.end
+    changes, size, others = Changes([], [], []), 0, 0
+    for key, ts in time_entries(reader, span, after, upto, range_deletions=range_deletions):
+        inside = start <= key < end
+        others += not inside
         written = changes.keys
-        if written and (
-            len(written) == rows
-            or size >= SLICE_BYTES
-            or written[-1][: keys.KEYSPACE_LENGTH] != key[: keys.KEYSPACE_LENGTH]
+        if others == OTHERS_MAX or (
+            inside
+            and written
+            and (
+                len(written) == rows
+                or size >= SLICE_BYTES
+                or written[-1][: keys.KEYSPACE_LENGTH] != key[: keys.KEYSPACE_LENGTH]
+            )
         ):
             yield changes
-            changes, size = Changes([], [], []), 0
-            written = changes.keys
-        value = _value_of(reader, key, ts)
-        written.append(key)
-        changes.timestamps.append(ts)
-        changes.values.append(value)
-        size += len(key) + len(value)
+            changes, size, others = Changes([], [], []), 0, 0
+        if inside:
+            value = _value_of(reader, key, ts)
+            changes.keys.append(key)
+            changes.timestamps.append(ts)
+            changes.values.append(value)
+            size += len(key) + len(value)
     if changes.keys:
         yield changes
 

@@ -41,16 +41,16 @@ class CatchUpScan:
             snapshot, span, after, MAX_TIMESTAMP, rows=SLICE_ROWS, range_deletions=False
         )
 
-    def next_slice(self) -> list[Event]:
-        """The next events; nothing at the end."""
+    def next_slice(self) -> list[Event] | None:
+        """The events of the next slice, which may hold none that is shown; None at the end."""
         if self._deletions:
             deletions, self._deletions = self._deletions, []
             return deletions
-        for changes in self._slices:
-            batch = self._batch(changes)
-            if batch is not None:
-                return [batch]
-        return []
+        changes = next(self._slices, None)
+        if changes is None:
+            return None
+        batch = self._batch(changes)
+        return [] if batch is None else [batch]
 
     def close(self) -> None:
         """Frees the snapshot."""

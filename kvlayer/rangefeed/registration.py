@@ -83,7 +83,7 @@ class RangeFeed:
         self._bytes_max = host.settings.get(BUFFER_BYTES)
         self._noted = resolved  # the last checkpoint that was kept
         self._pace = host.scan_pace if span.start.startswith(RAW_KIND) else None
-        self._pause: asyncio.TimerHandle | None = None  # until the next slice may be read
+        self._pause: asyncio.Handle | None = None  # until the next slice may be read
         # Rung when there is something to poll. A span feed hangs its own here.
         self.bell = Doorbell()
         self.gathered = False
@@ -251,8 +251,10 @@ class RangeFeed:
             if self._paces():
                 return []
             slice_events = self._scan.next_slice()
-            if slice_events:
+            if slice_events is not None:
                 self._note_read(slice_events)
+                if not slice_events and self._pause is None:  # one slice a step, shown or not
+                    self._pause = asyncio.get_running_loop().call_soon(self._resume)
                 return slice_events
             self._free_scan()
         self._check_threshold()

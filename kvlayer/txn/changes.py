@@ -48,8 +48,9 @@ async def sliced_changes(
     view = await open_view(host, span, at, own, lock_timeout=lock_timeout, after=after)
     with closing(view.snapshot):
         for changes in changes_between(view.snapshot, span, after, at):
-            bodies = [body_at(value, at) for value in changes.values]
-            yield list(zip(changes.keys, bodies, strict=True))
+            if changes:
+                bodies = [body_at(value, at) for value in changes.values]
+                yield list(zip(changes.keys, bodies, strict=True))
             await asyncio.sleep(0)
         host.check_readable(span, oldest)
         put = view.intents.over(view.snapshot, at)

@@ -89,8 +89,9 @@ async def sliced_versions(
         await host.released(index)
         for changes in changes_between(snapshot, span, after, upto):
             host.check_readable(span, oldest)
-            bodies = [body_of(value) for value in changes.values]
-            yield list(zip(changes.keys, changes.timestamps, bodies, strict=True))
+            if changes:
+                bodies = [body_of(value) for value in changes.values]
+                yield list(zip(changes.keys, changes.timestamps, bodies, strict=True))
             await asyncio.sleep(0)
         host.check_readable(span, oldest)
 

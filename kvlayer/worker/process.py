@@ -22,6 +22,7 @@ from typing import Any
 
 from ..metrics import Metrics
 from ..process.child_environment import child_environment
+from ..process.child_output import next_line
 from .channel import Channel, SocketDoorbell
 from .peer import Handler, Peer, WorkerGone
 
@@ -244,7 +245,7 @@ def _rings(descriptor: int, size: int) -> tuple[memoryview, memoryview]:
 
 
 async def _gather(stream: asyncio.StreamReader, lines: deque[str]) -> None:
-    async for line in stream:
+    while line := await next_line(stream):
         text = line.decode(errors="replace").rstrip()
         if text:
             lines.append(text)

@@ -124,10 +124,11 @@ class PinnedClient:
 def _secrets(
     target: WebhookTarget, headers: Mapping[str, str], authorization: str | None
 ) -> list[str]:
-    """Texts that no message may hold, the longest first."""
-    told = [value for name, value in headers.items() if name != CONTENT_TYPE]
-    found = {*told, target.request_target.partition("?")[2]}
-    found |= {part.partition("=")[2] for part in target.request_target.partition("?")[2].split("&")}
+    """Texts that no message may hold, the longest first: a receiver repeats what it was sent as it
+    came, or as it has decoded it."""
+    query = target.request_target.partition("?")[2]
+    found = {query, *(part.partition("=")[2] for part in query.split("&")), *target.secrets}
+    found |= {value for name, value in headers.items() if name != CONTENT_TYPE}
     for each in (authorization, target.authorization):
         if each is not None:
             found |= {each, *each.split()[1:]}

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from tempfile import NamedTemporaryFile
 from urllib.parse import quote, urlencode
 
-from ..uri import AllBut, bad_uri, bracketed, parse_server_uri, redacted_uri
+from ..uri import AllBut, bad_uri, bracketed, parse_server_uri, redacted_uri, secrets_of
 
 SECURE_SCHEME, INSECURE_SCHEME = "webhook-https", "webhook-http"
 CERTIFICATE_PARAMETERS = ("ca_cert", "client_cert", "client_key")
@@ -31,7 +31,7 @@ _PATH_CHARACTERS = "/:@!$&'()*+,;=-._~"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookTarget:
     """`request_target` is the path and query of requests. `authorization` is that of the URI's user
-    and password, if it has any."""
+    and password, if it has any, and `secrets` are all secrets of the URI, decoded."""
 
     secure: bool
     host: str
@@ -39,6 +39,7 @@ class WebhookTarget:
     request_target: str = field(repr=False)
     authorization: str | None = field(repr=False)
     certificates: dict[str, bytes] = field(repr=False)
+    secrets: frozenset[str] = field(repr=False)
     skip_verify: bool
     what: str = "webhook"
 
@@ -98,6 +99,7 @@ def parse_target(
             for name in CERTIFICATE_PARAMETERS
             if name in uri.parameters
         },
+        secrets=secrets_of(text, SECRET_PARAMETERS),
         skip_verify=skip_verify == "true",
         what=what,
     )

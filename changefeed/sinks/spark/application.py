@@ -21,6 +21,7 @@ import msgspec
 
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.process.child_environment import child_environment
+from ....kvlayer.process.child_output import next_line
 from ...contract.options import ScanChoice
 from ..protocol import SinkError, SinkProgress, SinkRefused
 from ..worker import WorkerFeed
@@ -36,6 +37,9 @@ SAYS = "tailrace: "
 
 ERROR_LINES = 30
 """Lines of the application's standard error that are kept, for the job's error."""
+
+ERROR_CHARACTERS_MAX = 2_000
+"""Characters of such a line in the job's error."""
 
 SCHEMA_CHANGED = 3
 """The application's exit code when the table was altered: the next attempt goes on with the new
@@ -136,7 +140,7 @@ class SparkApplication:
 
     async def _follow(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
-        async for line in process.stdout:
+        while line := await next_line(process.stdout):
             try:
                 report = msgspec.json.decode(line, type=_Report)
             except msgspec.MsgspecError:
@@ -145,14 +149,14 @@ class SparkApplication:
 
     async def _gather_errors(self, process: asyncio.subprocess.Process) -> None:
         assert process.stderr is not None
-        async for line in process.stderr:
+        while line := await next_line(process.stderr):
             self._errors.append(line.decode(errors="replace").rstrip())
 
     def _why(self) -> str:
         """The application's words about its end; without any, the last lines that were written."""
         lines = [line for line in self._errors if line.strip()] or ["it said nothing"]
         said = [line.removeprefix(SAYS) for line in lines if line.startswith(SAYS)]
-        return (said or lines)[-1].replace(self._token, "…")
+        return (said or lines)[-1].replace(self._token, "…")[:ERROR_CHARACTERS_MAX]
 
 
 async def run_lake(

@@ -39,6 +39,8 @@ NOT_URIS = [
     "kind://u:kanari@[host/db",
     "kind://u:kanari@[1.2.3]/db",
     "kind://u:kanari@host:port/db",
+    "kind://u:kanari@db..example/db",  # what no resolver looks up
+    f"kind://u:kanari@{'x' * 64}.example/db",
     "kind://u:kanari@host/db?x",
     "kind://u:kanari@host/db?x=1&x=2",
     "kind://u:%ff%fe@host/db",

@@ -11,6 +11,7 @@ from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.sinks import SinkError
 from tailrace.changefeed.sinks.delivery import Message, Messages
 from tailrace.changefeed.sinks.http.address import INSECURE_HTTP, PRIVATE_ADDRESSES, public
+from tailrace.changefeed.sinks.http.client import PinnedClient
 from tailrace.changefeed.sinks.http.target import parse_target, shown_uri
 from tailrace.changefeed.sinks.webhook.sender import WebhookSender
 from tailrace.kvlayer.settings import Settings
@@ -107,3 +108,11 @@ def test_what_is_the_receivers_is_not_shown() -> None:
     assert shown_uri(text).startswith(
         "webhook-https://u:redacted@[2001:db8::1]:99/p?token=redacted"
     )
+
+
+def test_no_error_repeats_a_secret_encoded_or_decoded() -> None:
+    target = parse_target("webhook-https://app:ka%40na%2Fri@hooks.example/x?token=ka%2Bna%20ri")
+    client = PinnedClient(target, Settings(), {}, authorization=target.authorization, seconds=1)
+    for told in (target.request_target, target.authorization, "ka+na ri", "app:ka@na/ri"):
+        text = str(client.error(f"401 Unauthorized: {told}"))
+        assert not any(secret in text for secret in ("ka%2Bna", "ka+na", "ka@na", "YXBwOm")), text

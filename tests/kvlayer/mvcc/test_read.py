@@ -23,6 +23,7 @@ from tailrace.kvlayer.mvcc import (
     scan_at,
     time_entries,
 )
+from tailrace.kvlayer.mvcc.incremental import OTHERS_MAX
 from tailrace.kvlayer.mvcc.read import PASSED_MAX
 from tailrace.kvlayer.span import Span
 from tests.harness.stores import key
@@ -140,6 +141,17 @@ def test_incremental_finds_every_version(
         for (name, ts), body in history.items()
         if after < ts <= upto and span.contains(name)
     }
+
+
+def test_incremental_pauses_in_what_others_wrote() -> None:
+    """A range that nobody wrote to is not read past all of its table's changes in one step."""
+    history: History = {
+        (key(f"b{number:05}"), Timestamp(5)): b"x" for number in range(2 * OTHERS_MAX)
+    }
+    history[key("a"), Timestamp(6)] = history[key("a"), Timestamp(4)] = b"y"
+    span = Span(key("a"), key("b"))
+    slices = list(changes_between(engine_of(history), span, Timestamp(3), Timestamp(6)))
+    assert [changes.timestamps for changes in slices] == [[4], [], [6]]
 
 
 @given(histories, spans, times)

@@ -157,6 +157,23 @@ def test_large_catch_up_is_sliced() -> None:
     assert sizes == [SLICE_ROWS, 10]
 
 
+def test_catch_up_reads_one_slice_a_step_of_what_it_does_not_show() -> None:
+    async def scenario() -> None:
+        small = SmallRange()
+        values = [encode_value(b"backfill", Header(omitted=True))] * (2 * SLICE_ROWS)
+        names = [key(f"{i:05}") for i in range(2 * SLICE_ROWS)]
+        small.propose(WriteValue(small.clock.now(), names, values))
+        small.put((key("a"), b"1"))
+        feed = small.feeds.register(WHOLE, ZERO)
+        for _ in range(2):
+            assert feed.poll() == []
+            assert feed.scanning
+        assert told(await feed.next()) == ["a=1"]
+        assert told(await feed.next()) == ["steady"]
+
+    asyncio.run(scenario())
+
+
 def test_previous_values_on_request() -> None:
     small = SmallRange()
     small.put((key("a"), b"1"))

@@ -18,6 +18,7 @@ from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.transaction_modes import Isolation
 from tailrace.kvlayer.txn import LockMode, Priority, TransactionStatus
+from tailrace.kvlayer.txn.locking import PORTION_KEYS
 from tests.harness.simulation import Simulation
 from tests.harness.stores import key, put, running_store, unbuffered
 
@@ -333,6 +334,31 @@ def test_keys_locked_at_once_have_no_newer_version() -> None:
             await put(store, {B: b"2"})
             with pytest.raises(WriteConflict):
                 await again.lock([A, B])
+            await again.rollback()
+
+    sim.run(main())
+
+
+def test_locking_of_many_keys_is_no_one_step() -> None:
+    """Whoever aborts the transaction between two of its steps finds that it holds nothing."""
+    sim = Simulation(42, shuffled=False)
+    names = [key(f"{number:05}") for number in range(2 * PORTION_KEYS)]
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            holder = store.begin()
+            locking = asyncio.create_task(holder.lock(names))
+            while not store._ranges.locks.locks:
+                await asyncio.sleep(0)
+            assert not locking.done()
+            urgent = store.begin(priority=Priority.HIGH)
+            await urgent.lock([names[0]])
+            with pytest.raises(TransactionAborted):
+                await locking
+            assert store._ranges.locks.locks.keys() == {names[0]}
+            await urgent.rollback()
+            again = store.begin()
+            assert await again.lock(names) == names
             await again.rollback()
 
     sim.run(main())

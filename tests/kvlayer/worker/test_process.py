@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tailrace.kvlayer.worker import (
     Started,
     WorkerGone,
     WorkerProcess,
+    start_process,
 )
 from tests.harness.loop_doorbell import LoopDoorbell
 from tests.harness.simulation import Simulation
@@ -163,3 +165,20 @@ def test_a_worker_that_does_not_begin_is_killed() -> None:
         assert workers.started[0].gone
 
     run(scenario)
+
+
+def test_long_line_of_a_worker_hides_no_death(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = "import sys\nprint('x' * 200_000, file=sys.stderr)\nsys.exit('no room')"
+    (tmp_path / "chatty.py").write_text(program)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    async def scenario() -> str:
+        started = await start_process("chatty")
+        started.channel.start(lambda frame: None, lambda: None)
+        how = await started.wait()
+        started.channel.close()
+        return how
+
+    assert asyncio.run(scenario()) == "ended with exit code 1: no room"
