@@ -41,7 +41,7 @@ def with_index(store: Store, after: Timestamp) -> int:
     """Rows that the catch-up scan finds."""
     with closing(CatchUpScan(store.engine.snapshot(), SPAN, after, FeedOptions())) as scan:
         found = 0
-        while events := scan.next_slice():
+        while (events := scan.next_slice()) is not None:
             found += sum(len(event) for event in events if isinstance(event, ValueBatch))
         return found
 
