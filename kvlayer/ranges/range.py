@@ -25,6 +25,8 @@ from ..log import Retention
 from ..mvcc import intents_in, keyspaces_in
 from ..rangefeed import Closing, DurableEntry, PushOutcome, RangeFeeds
 from ..span import Span
+from ..txn.intents_seen import held_part
+from ..txn.record import TransactionRecord
 from .descriptor import RangeDescriptor, resolved_key
 from .load import RangeLoad
 from .parts import StoreParts
@@ -41,9 +43,8 @@ class RangeOwner(Protocol):
         """Proposes what is no concern of feeds. Raises EngineStall, StoreFull or StoreClosed."""
         ...
 
-    def settled_at(self, timestamp: Timestamp) -> Collection[bytes] | None:
-        """Transactions with intents that could commit at or below `timestamp` only; None when
-        there is no other transaction that has intents."""
+    def holders_above(self, timestamp: Timestamp) -> Collection[TransactionRecord]:
+        """Returns the transactions with intents that may commit above `timestamp`."""
         ...
 
     def gc_threshold_of(self, span: Span) -> Timestamp:
@@ -125,13 +126,15 @@ class Range:
         return self._owner.gc_threshold_of(span)
 
     def intents(self, reader: Reader, above: Timestamp) -> Iterator[tuple[bytes, Timestamp]]:
-        settled = self._owner.settled_at(above)
-        if settled is None:
-            return iter(())  # nobody who could commit has an intent, and there is nothing to read
+        holders = self._owner.holders_above(above)
+        held = held_part(self.span, holders)
+        if held is None:
+            return iter(())
+        holder_ids = {holder.id for holder in holders}
         return (
             (intent.transaction_id, intent.timestamp)
-            for _, intent in intents_in(reader, self.span)
-            if intent.transaction_id not in settled
+            for _, intent in intents_in(reader, held)
+            if intent.transaction_id in holder_ids
         )
 
     def persist_resolved(self, resolved: Timestamp) -> None:

@@ -319,13 +319,9 @@ class RangeStore:
             if record.status is TransactionStatus.PENDING
         ]
 
-    def settled_at(self, timestamp: Timestamp) -> Collection[bytes] | None:
-        over = {
-            record.id
-            for record in self._records.values()
-            if record.write_timestamp <= timestamp and record.intents
-        }
-        return None if len(over) == len(self._records) else over
+    def holders_above(self, timestamp: Timestamp) -> Collection[TransactionRecord]:
+        holders = self.locks.intents.holders
+        return [holder for holder in holders if holder.write_timestamp > timestamp]
 
     def with_intents(self) -> list[bytes]:
         """The transactions that have unresolved intents."""

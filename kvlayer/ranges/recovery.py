@@ -30,7 +30,7 @@ from ..history import StoreHistory
 from ..keys import ALL_KEYS
 from ..log import CommandLog
 from ..mvcc import Intent, intents_in
-from ..span import prefix_end
+from ..span import Span, prefix_end
 from ..txn.limits import COMMAND_ROWS_MAX, STALL_BACKOFF_SECONDS
 from ..txn.record import decode_commit_record
 from .descriptor import RangeDescriptor, read_descriptors, resolved_key, size_key, thresholds_key
@@ -101,13 +101,17 @@ async def recover(store: RangeStore) -> None:
     An intent's transaction either has a durable record, which says that it committed and when; or
     it has none, and then it was pending or aborted: its coordinator is gone, and it aborts now.
     """
-    while intents := list(islice(intents_in(store.engine, ALL_KEYS), COMMAND_ROWS_MAX)):
+    # Each scan begins behind the last one: it would step over all that those have deleted.
+    left = ALL_KEYS
+    while intents := list(islice(intents_in(store.engine, left), COMMAND_ROWS_MAX)):
         operations = _resolutions(store.engine, intents)
         await _patiently(partial(store.propose, operations))
-    prefix = keys.TRANSACTION
-    while records := list(islice(store.engine.scan(prefix, prefix_end(prefix)), COMMAND_ROWS_MAX)):
+        left = Span(intents[-1][0] + b"\x00", left.end)
+    start, end = keys.TRANSACTION, prefix_end(keys.TRANSACTION)
+    while records := list(islice(store.engine.scan(start, end), COMMAND_ROWS_MAX)):
         deletions: list[LogicalOp] = [EngineDelete(engine_key) for engine_key, _ in records]
         await _patiently(partial(store.propose, deletions))
+        start = records[-1][0] + b"\x00"
 
 
 def _resolutions(engine: Engine, intents: list[tuple[bytes, Intent]]) -> list[LogicalOp]:

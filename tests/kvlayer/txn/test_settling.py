@@ -6,12 +6,22 @@ import asyncio
 from collections.abc import Iterator
 
 from tailrace.kvlayer import keys
+from tailrace.kvlayer.clock import ZERO
 from tailrace.kvlayer.engine import MemoryEngine
-from tailrace.kvlayer.keys import table_span
+from tailrace.kvlayer.keys import ALL_KEYS, table_span
 from tailrace.kvlayer.transaction_modes import WhenLocked
 from tailrace.kvlayer.txn import Transaction
+from tailrace.kvlayer.txn.limits import COMMAND_ROWS_MAX
 from tests.harness.simulation import Simulation
-from tests.harness.stores import key, open_store, put, running_store, unbuffered
+from tests.harness.stores import (
+    crash,
+    key,
+    open_store,
+    put,
+    reopen,
+    running_store,
+    unbuffered,
+)
 
 SPAN = table_span(7)
 ROWS = 50_000
@@ -114,11 +124,16 @@ class CountingEngine(MemoryEngine):
     intent_scans = 0
     intent_bytes = 0
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.intent_spans: list[tuple[bytes, bytes]] = []
+
     def scan(
         self, start: bytes, end: bytes, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
         if start.startswith(keys.INTENT) and end != start + b"\x00":
             self.intent_scans += 1
+            self.intent_spans.append((start, end))
         for engine_key, value in super().scan(start, end, reverse=reverse):
             if start.startswith(keys.INTENT):
                 self.intent_bytes += len(value)
@@ -140,6 +155,50 @@ def test_keys_far_apart_are_not_scanned_for() -> None:
         await store.close()
 
     sim.run(main())
+
+
+def test_a_feed_that_begins_scans_where_open_transactions_have_intents() -> None:
+    """Behind a large load a scan of its whole range would step over all that is resolved."""
+    sim = Simulation(7)
+
+    async def main() -> None:
+        engine = CountingEngine()
+        store = await open_store(sim, engine=engine, settings=unbuffered())
+        writer = store.begin()
+        names = [key(f"{number:05}") for number in range(500, 900)]
+        await writer.put(names, [b"v"] * 400)
+        engine.intent_spans.clear()
+        feed = store.range_feed(SPAN, ZERO)
+        [(start, end)] = engine.intent_spans
+        assert (start, end) == (keys.INTENT + names[0], keys.INTENT + names[-1] + b"\x00")
+        feed.close()
+        await writer.rollback()
+        await store.close()
+
+    sim.run(main())
+
+
+def test_recovery_steps_over_nothing_that_it_has_resolved() -> None:
+    """Each command's worth of intents is looked for behind the last one."""
+    sim = Simulation(8)
+    names = [key(f"{number:05}") for number in range(1000)]
+
+    async def before() -> None:
+        store = await open_store(sim, engine=CountingEngine(), settings=unbuffered())
+        await store.begin().put(names, [b"v"] * len(names))
+        await put(store, {key("99999"): b"durable, and so is all before it"})
+        crash(sim)
+
+    async def after() -> None:
+        store = await reopen(sim)
+        assert isinstance(store.engine, CountingEngine)
+        starts = [start[1:] for start, _ in store.engine.intent_spans]
+        behind = [name + b"\x00" for name in names[COMMAND_ROWS_MAX - 1 :: COMMAND_ROWS_MAX]]
+        assert starts == [ALL_KEYS.start, *behind]
+        await store.close()
+
+    sim.run(before())
+    sim.run(after())
 
 
 def test_wide_intents_are_read_about_once() -> None:
