@@ -186,6 +186,17 @@ async def _set_root_password(node: Node, method: Method) -> None:
         await session.close()
 
 
+def _tell_room(full: OSError | None) -> None:
+    if full is None:
+        server_log.warning("the disk has room for the log again: writes go on")
+    else:
+        server_log.error(
+            "the disk has no room for the log's next segment: what does not fit into the last one "
+            "is refused until there is room: %s",
+            full,
+        )
+
+
 async def _serve(
     opening: Callable[[], Awaitable[Node]],
     url: str,
@@ -209,6 +220,7 @@ async def _serve(
 
         if node.served is not None:
             node.served.on_failure(fail)
+            node.served.log.on_room(_tell_room)
         for stop in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(stop, server.stop)
         try:

@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect
 from ...catalog.values.errors import SQLError
 from ...changefeed import JOB_KIND
 from ...changefeed.export import PositionUnknown
-from ...kvlayer.errors import KVError
+from ...kvlayer.errors import ClockStopped, KVError
 from ..node import Node
 from .access import Access, Doorkeeper
 from .bodies import JSON, Health
@@ -45,6 +45,8 @@ from .routes.transaction_routes import transaction_routes
 from .transactions import HeldTransactions
 
 VERSION = version("tailrace")
+
+FULL, FAILED = "full", "failed"
 
 PATIENCE_SECONDS = 5.0
 """A store that has not answered a small read by then is not well."""
@@ -102,28 +104,34 @@ def _health_routes(node: Node) -> APIRouter:
 
     @router.get("/healthz", **described(reply=Health))
     async def health() -> Response:
-        """200 while the store answers, 503 with the reason once it does not."""
+        """200 while the store answers, 503 with the reason once it does not. A full disk is no
+        reason to end a server that serves reads, and would not start again: 200, and told."""
         found = await _look(node)
-        status = 200 if found.reason is None else 503
+        status = 503 if found.status == FAILED else 200
         return Response(msgspec.json.encode(found), status_code=status, media_type=JSON)
 
     return router
 
 
 async def _look(node: Node) -> Health:
-    feeds, reason = None, None
+    log = None if node.served is None else node.served.log
+    feeds, status, reason = None, "ok", None
+    if log is not None and log.full is not None:
+        status, reason = FULL, f"the log has no room for another segment: {log.full}"
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             feeds = await _feed_count(node)
+    except ClockStopped as error:
+        status, reason = FULL, str(error)
     except KVError as error:
-        reason = str(error)
+        status, reason = FAILED, str(error)
     except TimeoutError:
-        reason = f"the store has not answered within {PATIENCE_SECONDS:g} s"
+        status, reason = FAILED, f"the store has not answered within {PATIENCE_SECONDS:g} s"
     return Health(
-        status="ok" if reason is None else "failed",
+        status=status,
         store_id=node.store.id,
         version=VERSION,
-        durable_index=None if node.served is None else node.served.log.durable_index,
+        durable_index=None if log is None else log.durable_index,
         feeds=feeds,
         reason=reason,
     )

@@ -15,6 +15,7 @@ from dataclasses import replace
 from msgspec.structs import replace as with_fields
 
 from ...kvlayer.access import StoreAccess, Transaction, committed
+from ...kvlayer.engine import EngineDamaged
 from ...kvlayer.errors import KeyTooLarge, RetryableTransaction, StoreClosed
 from ...kvlayer.keys import index_span, table_span
 from ...kvlayer.raw import keyspace_span
@@ -77,7 +78,10 @@ def _failure_of(error: Exception) -> tuple[str, str]:
     """SQLSTATE and message of the error that a change is undone for."""
     if isinstance(error, SQLError):
         return error.sqlstate, error.message
-    return "54000" if isinstance(error, KeyTooLarge) else "XX000", message_of(error)
+    for kind, sqlstate in ((KeyTooLarge, "54000"), (EngineDamaged, "XX001")):
+        if isinstance(error, kind):
+            return sqlstate, message_of(error)
+    return "XX000", message_of(error)
 
 
 async def publish_stage(

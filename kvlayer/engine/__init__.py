@@ -12,11 +12,20 @@ Never knows: versions, intents, ranges, time.
 """
 
 from .memory import MemoryEngine
-from .protocol import Engine, EngineBatch, EngineFailed, EngineStall, Reader, Snapshot
+from .protocol import (
+    Engine,
+    EngineBatch,
+    EngineDamaged,
+    EngineFailed,
+    EngineStall,
+    Reader,
+    Snapshot,
+)
 
 __all__ = [
     "Engine",
     "EngineBatch",
+    "EngineDamaged",
     "EngineFailed",
     "EngineStall",
     "MemoryEngine",

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ...error import Error
 from .. import keys
+from ..errors import KVError
 from ..range_tombstones import RangeTombstones
 
 APPLIED_KEY = keys.LOCAL + b"applied"
@@ -28,8 +28,13 @@ class EngineStall(Exception):
     """The engine cannot take the batch now without stalling the loop: back off and try again."""
 
 
-class EngineFailed(Error):
-    """The engine's disk has failed it: it writes nothing more until it is opened anew."""
+class EngineFailed(KVError):
+    """The engine's disk has failed it. After a write or a flush it writes nothing more until it is
+    opened anew; after a read it goes on."""
+
+
+class EngineDamaged(EngineFailed):
+    """Bytes of the engine's files do not read back. What lies elsewhere is still read."""
 
 
 class EngineBatch(Struct):

@@ -7,6 +7,10 @@ it answers "Incomplete: Write stall" instead, having written nothing, and that i
 
 `flush` and compaction run without the interpreter lock; `write` and reads hold it.
 
+HAZARD: an iterator that meets a damaged or unreadable file is over, as one that has reached its
+end is: only its status tells them apart, and `next` of one that is over is a fault of memory. The
+binding's `items` never ask for it.
+
 HAZARD: the ends of spans are compared in Python, never given to RocksDB. The binding's iterators
 only borrow the bounds of their `ReadOptions`, whose memory may be used again while they run (a
 scan then ends early without a word), and its backward iterators ignore them.
@@ -16,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import cast
 
 from rocksdict import (
     AccessType,
@@ -38,6 +41,7 @@ from ..range_tombstones import RangeTombstones
 from .protocol import (
     APPLIED_KEY,
     EngineBatch,
+    EngineDamaged,
     EngineFailed,
     EngineStall,
     decode_applied,
@@ -64,12 +68,31 @@ DIAGNOSTIC_FILES_KEPT = 3
 STEPS_IN_VAIN_MAX = 8
 
 _STALL_MESSAGE, _FULL_MESSAGE = "Result incomplete", "IO error: No space left"
+_DAMAGED_MESSAGE = "Corruption"
+
+
+def _check(iterator: RdictIter) -> None:
+    """Raises EngineFailed if the iterator is over for an error, and not for want of entries."""
+    if iterator.valid():
+        return
+    try:
+        iterator.status()
+    except Exception as error:
+        raise _refusal(error) from error
+
+
+def _get(database: Rdict, key: bytes) -> bytes | None:
+    try:
+        value: bytes | None = database.get(key)
+    except Exception as error:
+        raise _refusal(error) from error
+    return value
 
 
 def _first(iterator: RdictIter, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
     iterator.seek(start)
     if not iterator.valid():
-        iterator.status()  # raises if it stopped for an error and not for want of entries
+        _check(iterator)
         return None
     key: bytes = iterator.key()
     return (key, iterator.value()) if key < end else None
@@ -99,7 +122,7 @@ def _first_each(
                 iterator.seek(start)
             key = iterator.key() if iterator.valid() else None
             if key is None:
-                iterator.status()  # raises if it stopped for an error
+                _check(iterator)
         found.append((key, iterator.value()) if key is not None and key < end else None)
     return found
 
@@ -107,7 +130,8 @@ def _first_each(
 class RocksSnapshot:
     """A state of the database. Pins its memtables and files until it is closed.
 
-    It is one iterator, which sees the state in which it was made and which every read moves.
+    It is one iterator, which sees the state in which it was made and which every read moves. Once
+    it has met a damaged block, it may tell of it at every read.
     HAZARD: the binding's own snapshots are none (0.3.29): their iterators see later writes.
     """
 
@@ -123,7 +147,7 @@ class RocksSnapshot:
         return None if found is None else found[1]
 
     def get_fixed(self, key: bytes) -> bytes | None:
-        value: bytes | None = self._database.get(key)
+        value = _get(self._database, key)
         return self.get(key) if value is None else value  # it may have been collected since
 
     def first(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
@@ -152,9 +176,10 @@ class RocksSnapshot:
                 break  # the next key that is there may lie behind a million that were deleted
             if self._mover is not mover:
                 self._open_iterator().seek(key)
+                _check(iterator)
                 self._mover = mover
             advance()
-        iterator.status()
+        _check(iterator)
 
     def close(self) -> None:
         self._iterator = None
@@ -174,7 +199,8 @@ class RocksEngine:
         self._read_only = False
         self._seeker: RdictIter | None = None
         """Kept between reads, since making one costs twice as much as seeking it (3.0 µs and
-        1.3 µs on a flushed table). It sees the state it was made in: each write drops it."""
+        1.3 µs on a flushed table). It sees the state it was made in: each write drops it, and so
+        does an error, which it may tell again wherever it is moved."""
         self._write_options = WriteOptions()
         self._write_options.disable_wal = True  # type: ignore[method-assign, assignment]
         self._write_options.no_slowdown = True
@@ -191,8 +217,8 @@ class RocksEngine:
             database = Rdict(str(path), _options())
         except Exception as error:
             raise EngineFailed(
-                f"engine {path} cannot be opened: {error}; if its files are damaged, restore the "
-                "data folder from a backup"
+                f"engine {path} cannot be opened: {_told(error)}; if its files are damaged, "
+                "restore the data folder from a backup"
             ) from error
         return cls(database)
 
@@ -213,43 +239,51 @@ class RocksEngine:
         return self._flushed_index
 
     def get(self, key: bytes) -> bytes | None:
-        value: bytes | None = self._database.get(key)
-        return value
+        return _get(self._database, key)
 
-    def get_fixed(self, key: bytes) -> bytes | None:
-        return self.get(key)
+    get_fixed = get
 
     def first(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
         if self._seeker is None:
             self._seeker = self._database.iter()
-        return _first(self._seeker, start, end)
+        try:
+            return _first(self._seeker, start, end)
+        except EngineFailed:
+            self._seeker = None
+            raise
 
     def first_each(self, spans: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes] | None]:
         if self._seeker is None:
             self._seeker = self._database.iter()
-        return _first_each(self._seeker, spans)
+        try:
+            return _first_each(self._seeker, spans)
+        except EngineFailed:
+            self._seeker = None
+            raise
 
     def scan(
         self, start: bytes, end: bytes, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
         # Without a bound an iterator runs on over all that was deleted behind it, to the next key
         # that is there: behind a large transaction's intents that is milliseconds a scan.
-        # HAZARD: the binding's lower bounds are upper bounds (0.3.29), and its `items` move on
-        # before they return one. Backwards, a scan is over where it has returned `start`.
+        # HAZARD: the binding's lower bounds are upper bounds (0.3.29). Backwards, a scan is over
+        # where it has returned `start`.
         bounds = ReadOptions()
         bounds.set_iterate_upper_bound(end)
-        if not reverse:
-            items = self._database.items(from_key=start, read_opt=bounds)
-            yield from cast(Iterator[tuple[bytes, bytes]], items)
-            return
         iterator = self._database.iter(bounds)
-        iterator.seek_for_prev(end)
-        while iterator.valid() and start <= (key := iterator.key()):
-            yield key, iterator.value()
-            if key == start:
+        if reverse:
+            iterator.seek_for_prev(end)
+            last, advance = start, iterator.prev
+        else:
+            iterator.seek(start)
+            last, advance = end, iterator.next
+        get_key, get_value = iterator.key, iterator.value
+        while (key := get_key()) is not None and start <= key:
+            yield key, get_value()
+            if key == last:
                 break
-            iterator.prev()
-        iterator.status()
+            advance()
+        _check(iterator)
 
     def write(self, batch: EngineBatch, *, applied_index: int) -> None:
         assert applied_index > self._applied_index, (applied_index, self._applied_index)
@@ -309,17 +343,27 @@ class RocksEngine:
 
 
 def _refusal(error: Exception) -> Exception:
-    """Returns the error of a write or a flush, whose kind the binding tells by the text alone.
+    """Returns the error of a read, a write or a flush, whose kind the binding tells by the text
+    alone.
 
     Behind a full disk RocksDB goes on by itself, when there is room; behind any other error of a
     file it is for reading alone, until it is opened anew.
     """
-    text = str(error)
+    text = _told(error)
     if text.startswith(_STALL_MESSAGE):
         return EngineStall(text)
     if text.startswith(_FULL_MESSAGE):
         return StoreFull(f"the engine has no room for more: {text}")
+    if text.startswith(_DAMAGED_MESSAGE):
+        return EngineDamaged(
+            f"the engine's files are damaged: {text}; restore the data folder from a backup"
+        )
     return EngineFailed(text)
+
+
+def _told(error: Exception) -> str:
+    """Returns the binding's words in one line."""
+    return " ".join(f"{error}".split())
 
 
 def _options() -> Options:

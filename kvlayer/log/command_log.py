@@ -48,6 +48,7 @@ _OUT_OF_ROOM = (errno.ENOSPC, errno.EDQUOT, *NO_DESCRIPTORS)
 """What a new segment may lack and get later: space, or a descriptor to write it by."""
 
 FailureListener = Callable[[BaseException], None]
+RoomListener = Callable[[OSError | None], None]
 Told = Callable[[StoreClosed | None], None]
 """Told that an entry is durable, by None, or that it may never be."""
 
@@ -123,7 +124,9 @@ class CommandLog:
         """The size of the buffer as one group."""
         self._next_file: DiskFile | None = None
         self._preparing: asyncio.Task[None] | None = None
-        self._full: OSError | None = None
+        self.full: OSError | None = None
+        """Why the next segment cannot be prepared, while the disk has no room for it: what does not
+        fit into the last one is refused."""
         self._broken: BaseException | None = None
         self._ended: str | None = None
         """Why appends are refused for good, or None."""
@@ -132,6 +135,7 @@ class CommandLog:
         self._waiters: list[tuple[int, int, Told]] = []
         self._waiter_numbers = count()
         self._listeners: list[Callable[[int], None]] = []
+        self._room_listeners: list[RoomListener] = []
         self._flusher = asyncio.get_running_loop().create_task(self._flush_until_closed())
 
     @classmethod
@@ -164,7 +168,7 @@ class CommandLog:
         if self._ended is not None:
             raise StoreClosed(self._ended)
         size = self._buffered_bytes + ENTRY_OVERHEAD_BYTES + len(payload)
-        if self._full is not None:
+        if self.full is not None:
             self._check_room(size)
         self._buffered_bytes = size
         self._buffer.append(payload)
@@ -195,7 +199,7 @@ class CommandLog:
         """
         if self._ended is not None:
             raise StoreClosed(self._ended)
-        if self._full is not None:
+        if self.full is not None:
             self._check_room(self._buffered_bytes + ENTRY_OVERHEAD_BYTES + len(payload))
 
     async def wait_durable(self, index: int) -> None:
@@ -252,6 +256,11 @@ class CommandLog:
         that waits goes on, and behind the calls of `when_durable`, so that a client's answer is on
         its way meanwhile."""
         self._listeners.append(listener)
+
+    def on_room(self, listener: RoomListener) -> None:
+        """Calls `listener` with the disk's error when it has no room for another segment, and with
+        None when it has room again."""
+        self._room_listeners.append(listener)
 
     async def close(self) -> None:
         """Writes what is buffered, and stops. Closing twice is fine."""
@@ -496,7 +505,14 @@ class CommandLog:
         """While no segment can be prepared: raises StoreFull unless a group of `size` fits."""
         active = self._segments[-1]
         if active.end + self._in_flight_bytes + size > active.capacity:
-            raise StoreFull(f"the log has no room for more: {self._full}") from self._full
+            raise StoreFull(f"the log has no room for more: {self.full}") from self.full
+
+    def _note_room(self, full: OSError | None) -> None:
+        changed = (full is None) != (self.full is None)
+        self.full = full
+        if changed:
+            for listener in self._room_listeners:
+                listener(full)
 
     def _start_preparing(self) -> None:
         if self._next_file is None and self._preparing is None:
@@ -506,15 +522,15 @@ class CommandLog:
         """Makes the next segment; asks again while the disk is full, until the log is closed."""
         call = partial(prepare_segment, self._disk, self._segments[-1].id + 1, self._segment_bytes)
         try:
-            while self._ended is None or self._full is None:
+            while self._ended is None or self.full is None:
                 try:
                     self._next_file = await self._file_lane.run(call)
-                    self._full = None
+                    self._note_room(None)
                     return
                 except OSError as error:
                     if error.errno not in _OUT_OF_ROOM:
                         raise
-                    self._full = error
+                    self._note_room(error)
                 await asyncio.sleep(ROOM_RETRY_SECONDS)
         except OSError as error:
             self._broken = error
@@ -528,7 +544,7 @@ class CommandLog:
         if self._preparing is not None:
             await asyncio.wait([self._preparing])
         if self._next_file is None:
-            why = self._broken or self._full
+            why = self._broken or self.full
             assert why is not None, "preparing ends with a file or with a reason"
             raise why
         self._file.close()
@@ -547,11 +563,11 @@ class CommandLog:
             except OSError as error:
                 if error.errno not in _OUT_OF_ROOM or self._ended is not None:
                     raise
-                self._full = error
+                self._note_room(error)
             else:
                 segment.capacity = size
                 if self._preparing is None:
-                    self._full = None
+                    self._note_room(None)
                 return
             await asyncio.sleep(ROOM_RETRY_SECONDS)
 

@@ -9,7 +9,10 @@ class LogCorrupt(KVError):
     """Bytes that were durable do not read back. Nothing was changed."""
 
     def __init__(self, segment: str, offset: int, why: str) -> None:
-        super().__init__(f"log segment {segment} is corrupt at offset {offset}: {why}")
+        super().__init__(
+            f"log segment {segment} is corrupt at offset {offset}: {why}; restore the data folder "
+            "from a backup"
+        )
         self.segment = segment
         self.offset = offset
 

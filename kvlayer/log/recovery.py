@@ -9,7 +9,8 @@ at most the last group is unfinished, and everything before it must read back:
 
 Bad bytes are the *torn tail* when nothing says that they were ever durable, and are cut. A valid
 group behind them whose durable offset lies above them, or a later segment that holds a group,
-does say so: then they are corruption, and nothing is changed.
+does say so: then they are corruption, and nothing is changed. So they are where the file is too
+short and ends with them.
 
 After a cut the file is made what it would have been without the torn write: zeros are written
 over the tail and synced before anything is appended. So no stale byte can be taken for a group
@@ -63,7 +64,7 @@ def recover(disk: Disk, *, flushed_index: int, segment_bytes: int) -> Recovered:
     ids = _segment_ids(disk)
     if not ids:
         return _new_log(disk, flushed_index=flushed_index, segment_bytes=segment_bytes)
-    scanned = [_scan(disk, segment_id) for segment_id in ids]
+    scanned = [_scan(disk, segment_id, segment_bytes) for segment_id in ids]
     used = _check_chain(scanned, flushed_index)
     cut = [_describe_cut(each) for each in scanned[used - 1 :] if each.tail_bytes > 0]
     for each in reversed(scanned[used:]):  # from the end, so that ids stay consecutive
@@ -106,7 +107,7 @@ def _new_log(disk: Disk, *, flushed_index: int, segment_bytes: int) -> Recovered
     )
 
 
-def _scan(disk: Disk, segment_id: int) -> _Scanned:
+def _scan(disk: Disk, segment_id: int, segment_bytes: int) -> _Scanned:
     """Reads a segment's groups up to the first bad byte. Raises LogCorrupt if that was durable."""
     content = disk.read(segment_name(segment_id))
     segment = Segment(id=segment_id, capacity=len(content))
@@ -128,6 +129,7 @@ def _scan(disk: Disk, segment_id: int) -> _Scanned:
     scanned = _Scanned(segment, last, first_previous_index, content, tail_bytes)
     if scanned.tail_bytes > 0:
         _check_torn(scanned)
+        _check_length(scanned, segment_bytes)
     return scanned
 
 
@@ -155,6 +157,19 @@ def _check_torn(scanned: _Scanned) -> None:
                 f"a later group was written when all below {group.durable_offset} was durable",
             )
         place = group.offset + 1
+
+
+def _check_length(scanned: _Scanned, segment_bytes: int) -> None:
+    """Raises LogCorrupt if the file ends within a group. A segment has its whole length before its
+    first group is written, so no crash leaves that, but a copy that was broken off."""
+    segment = scanned.segment
+    length = len(scanned.content)
+    if segment.end + scanned.tail_bytes == length < segment_bytes:
+        raise LogCorrupt(
+            segment.name,
+            segment.end,
+            f"the file ends within a group: it has {length} of {segment_bytes} bytes",
+        )
 
 
 def _check_chain(scanned: list[_Scanned], flushed_index: int) -> int:

@@ -1,7 +1,8 @@
 """Errors of the layers below, in SQL's words.
 
-Everything that leaves a session is an SQLError. What has no entry here is a fault of ours: the
-event loop's handler is told of it, and it ends its statement (XX000) and nothing else.
+Everything that leaves a session is an SQLError. What has no entry here is a fault of ours, which
+ends its statement (XX000) and nothing else. The event loop's handler is told of it, as it is of a
+disk that fails reads: whoever runs the server finds both in its log.
 
 DuckDB passes on nothing but a text of what our functions raise: an SQLError is marked in it.
 """
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 
 from ...catalog.values.errors import SQLError
 from ...kvlayer import errors as kv
+from ...kvlayer.engine import EngineDamaged, EngineFailed
 from ...kvlayer.raw import EntryUnreadable
 from ...kvlayer.replication.replica import ReplicaRefused
 
@@ -23,10 +25,12 @@ def told_of(error: Exception) -> SQLError:
     """Returns the SQLError that a client is told for any error that ends a statement."""
     if isinstance(error, SQLError):
         return error
-    if isinstance(error, kv.KVError):
+    if isinstance(error, kv.KVError) and not isinstance(error, EngineFailed):
         return from_kv(error)
     loop = asyncio.get_running_loop()
     loop.call_exception_handler({"message": "a statement failed", "exception": error})
+    if isinstance(error, EngineFailed):
+        return from_kv(error)
     return SQLError("XX000", f"internal error: {error!r}", hint="The server's log says where.")
 
 
@@ -80,6 +84,8 @@ _WORDS: tuple[tuple[type[kv.KVError], str, str | None, str | None], ...] = (
         "Raw writes go on by themselves when the oracle answers. SQL is served meanwhile.",
     ),
     (EntryUnreadable, "XX001", None, "The server's log and disk may say more."),
+    (EngineDamaged, "XX001", None, "What lies in sound blocks can be read, and saved, until then."),
+    (EngineFailed, "58030", None, "The server's log and disk may say more."),
     (kv.TransactionState, "25000", None, None),
     (
         kv.StoreFull,

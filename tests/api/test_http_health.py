@@ -31,6 +31,19 @@ def test_failed_store_is_unhealthy(door: HttpDoor) -> None:
     assert (problem["status"], problem["sqlstate"]) == (503, "58030")
 
 
+def test_full_disk_is_told_by_a_server_that_lives(door: HttpDoor) -> None:
+    """It serves reads, and would not start again: nobody is to end it for that."""
+    assert door.node.served is not None
+    log = door.node.served.log
+    log.full = OSError(28, "No space left on device")
+    answer = door.client.get("/healthz")
+    assert (answer.status_code, answer.json()["status"]) == (200, "full")
+    assert "No space left on device" in answer.json()["reason"]
+    assert "tailrace_log_full 1.0" in door.client.get("/metrics").text
+    log.full = None
+    assert door.client.get("/healthz").json()["status"] == "ok"
+
+
 def test_mirror_is_read_while_it_is_fed(door: HttpDoor) -> None:
     door.sql("CREATE TABLE t (k INT8 PRIMARY KEY, v DECIMAL(4,1))")
     door.sql("CREATE CHANGEFEED FOR t INTO 'duckdb:///m.duckdb'")

@@ -96,6 +96,11 @@ class NodeCollector(Collector):
         yield _gauge(
             "tailrace_log_durable_index", "the last durable entry", store.log.durable_index
         )
+        yield _gauge(
+            "tailrace_log_full",
+            "1 while the disk has no room for the log's next segment",
+            store.log.full is not None,
+        )
         closed = store.closed_timestamps
         yield _gauge(
             "kv_closed_timestamp_max_behind_nanos",

@@ -3,6 +3,7 @@
 import os
 import resource
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from rocksdict import Options, Rdict
 
 from tailrace.kvlayer import keys
 from tailrace.kvlayer.clock import Timestamp
-from tailrace.kvlayer.engine import EngineBatch, EngineFailed, EngineStall
+from tailrace.kvlayer.engine import EngineBatch, EngineDamaged, EngineFailed, EngineStall, Reader
 from tailrace.kvlayer.engine.rocksdb import RocksEngine
 
 
@@ -77,6 +78,50 @@ def test_damaged_engine_is_refused_and_named(tmp_path: Path) -> None:
     manifest.write_bytes(bytes(100))
     with pytest.raises(EngineFailed, match=f"engine {tmp_path}/engine cannot be opened.*backup"):
         RocksEngine.open(tmp_path / "engine")
+
+
+def test_read_of_a_damaged_block_is_refused_and_the_rest_is_read(tmp_path: Path) -> None:
+    engine = RocksEngine.open(tmp_path)
+    rows = [(b"%05d" % number, os.urandom(100)) for number in range(1000)]
+    engine.write(EngineBatch(puts=rows), applied_index=1)
+    engine.close()
+    [file] = tmp_path.glob("*.sst")
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    file.write_bytes(content)
+    engine = RocksEngine.open(tmp_path)
+    snapshot = engine.snapshot()
+    lost = [key for key, _ in rows if not _is_read(engine, key)]
+    assert 0 < len(lost) < 100
+    damaged = f"files are damaged.*{file.name}.*restore the data folder from a backup"
+    for reader in (engine, snapshot):
+        for read in _reads(reader, lost[0]):
+            with pytest.raises(EngineDamaged, match=damaged):
+                read()
+    sound = rows[: int(lost[0]) - 1]
+    assert list(engine.scan(b"0", rows[len(sound)][0])) == sound
+    assert engine.first(b"0", b"9") == rows[0]
+    assert engine.first_each([(b"0", b"9")]) == [rows[0]]
+    snapshot.close()
+    engine.close()
+
+
+def _reads(reader: Reader, key: bytes) -> list[Callable[[], object]]:
+    return [
+        lambda: reader.get(key),
+        lambda: reader.get_fixed(key),
+        lambda: reader.first(key, b"9"),
+        lambda: reader.first_each([(b"0", b"9"), (key, b"9")]),
+        lambda: list(reader.scan(b"0", b"9")),
+        lambda: list(reader.scan(b"0", b"9", reverse=True)),
+    ]
+
+
+def _is_read(engine: RocksEngine, key: bytes) -> bool:
+    try:
+        return engine.get(key) is not None
+    except EngineDamaged:
+        return False
 
 
 def test_writes_go_on_during_a_flush(tmp_path: Path) -> None:

@@ -424,8 +424,11 @@ def test_no_descriptors_refuse_writes_until_there_are_some(number: int) -> None:
 
 
 def test_entries_taken_before_the_disk_was_full_wait_for_room() -> None:
+    told: list[OSError | None] = []
+
     async def scenario(sim: Simulation) -> None:
         log = await open_log(sim)
+        log.on_room(told.append)
         sim.disk.space_left = 0
         for _ in range(60):
             log.append(bytes(200))
@@ -440,6 +443,8 @@ def test_entries_taken_before_the_disk_was_full_wait_for_room() -> None:
 
     sim = Simulation(8)
     sim.run(scenario(sim))
+    full, room = told
+    assert isinstance(full, OSError) and room is None
 
 
 def test_entry_larger_than_a_segment_waits_for_room() -> None:

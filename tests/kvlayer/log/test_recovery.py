@@ -280,6 +280,22 @@ def test_log_that_begins_above_the_engine_is_corruption() -> None:
         sim.run(open_log(sim, sim.disk))
 
 
+def test_segment_that_is_cut_off_within_a_group_is_corruption() -> None:
+    """A copy that was broken off: what it lacks may have been acknowledged."""
+    sim = Simulation(20)
+    sim.run(live(sim, sim.disk, History(), [100, 100]))
+    name, *others = sim.disk.names()
+    for other in others:
+        sim.disk.remove(other)
+    content = sim.disk.read(name)[:150]
+    sim.disk.remove(name)
+    file = sim.disk.create(name, len(content))
+    file.pwrite(content, 0)
+    with pytest.raises(LogCorrupt, match=f"ends within a group: it has 150 of {SEGMENT_BYTES}"):
+        sim.run(open_log(sim, sim.disk))
+    assert sim.disk.read(name) == content
+
+
 def test_removed_log_is_corruption() -> None:
     sim = Simulation(7)
     with pytest.raises(LogCorrupt, match="no segment is left, but the engine holds entry 5"):
