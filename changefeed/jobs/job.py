@@ -315,6 +315,7 @@ class ChangefeedJob:
                 node_id=services.node_id,
                 bad_rows=self._bad_rows(options),
                 freshen=self._live.freshen,
+                holds=services.store.holds,
                 note_trouble=self._live.note_trouble,
                 start_at=details.start_at,
                 task=details.task_keys,
@@ -571,7 +572,8 @@ class ChangefeedJob:
         services, details = self._services, decode_details(self._claim.payload)
         kind = services.kinds.kind_of(details.sink_uri)
         if not kind.local or details.node_id == services.node_id:
-            await kind.release(whole_uri(services, details), self._identity)
+            uri = whole_uri(services, details)
+            await kind.release(uri, self._identity, services.store.holds)
 
     async def _release_here(self) -> None:
         """Releases what the feed held in this store. A sink that was fed from another past stays

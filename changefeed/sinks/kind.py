@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...catalog.descriptors.descriptor import TableDescriptor
+from ...kvlayer.history import StorePosition
 from ..contract.changes import Form
 from ..contract.options import PIPELINE_OPTIONS, ChangefeedOptions
 from .protocol import FeedIdentity, FormedSink, Sink, SinkContext
@@ -27,6 +28,10 @@ def place_at(path: Path) -> Place:
     """A folder without anything in it is not occupied: checking a URI may make one."""
     occupied = any(path.iterdir()) if path.is_dir() else path.exists()
     return Place(str(path), tuple(map(str, path.parents)), occupied)
+
+
+Holds = Callable[[StorePosition], Awaitable[bool]]
+"""Whether a position lies in the past of this store."""
 
 
 class Kind(ABC):
@@ -55,10 +60,12 @@ class Kind(ABC):
         that would meet. Raises SQLError for a URI that will not do."""
         return frozenset()
 
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
+    async def release(self, uri: str, identity: FeedIdentity, holds: Holds) -> None:
         """The feed will never come back: what it held at the target is free for others.
 
-        Raises SinkError when the target is not there now.
+        A target that has seen of the feed what this store does not hold stays as it is: another
+        copy of the store feeds it, by the same job. Raises SinkError when the target is not there
+        now.
         """
         return
 

@@ -254,6 +254,8 @@ class SinkContext:
     """Without it, what the sink refuses ends the attempt."""
     freshen: Callable[[], Awaitable[None]] | None = None
     """Makes the progress of an idle feed durable in its sink: for a sink that is read."""
+    holds: Callable[[StorePosition], Awaitable[bool]] | None = None
+    """Whether a position lies in the past of the store. Without it, all do."""
     note_trouble: Callable[[str | None], None] = lambda words: None
     """Told why the sink tries again by itself, and None when it need not any more."""
 

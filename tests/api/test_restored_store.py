@@ -123,13 +123,65 @@ def test_a_copy_beside_the_store_takes_no_mirror_from_it(tmp_path: Path) -> None
         assert progress(house) == before
         await house.live(write_one)
 
-    def progress(house: House) -> list[tuple[object, ...]]:
-        with duckdb.connect(str(house.mirrors / "mirror.duckdb"), read_only=True) as file:
-            return file.execute(
-                "SELECT job_id, epoch, incarnation, log_index FROM _tailrace.progress"
-            ).fetchall()
+    asyncio.run(scenario())
+
+
+def test_a_feed_canceled_in_a_copy_lets_no_mirror_go(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        house = House(tmp_path)
+        await house.begin()
+        async with await house.open() as database:
+            job = await job_id(database)
+            await database.sql(f"PAUSE JOB {job}")
+            await database.node.jobs.wait(job, JobState.PAUSED, timeout=30)
+        house.copy_folder()
+        async with await house.open() as database:
+            await database.sql(f"RESUME JOB {await job_id(database)}")
+            await write_five(database)
+            await settled(database)
+        before = progress(house)
+        async with await aopen(house.copy, NodeOptions(mirror_roots=(house.mirrors,))) as database:
+            job = await job_id(database)
+            await database.sql(f"CANCEL JOB {job}")
+            await database.node.jobs.wait(job, JobState.CANCELED, timeout=30)
+        assert progress(house) == before
+        await house.live(write_one)
 
     asyncio.run(scenario())
+
+
+def test_a_copy_writes_no_files_beside_those_of_the_store(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        house = House(tmp_path)
+        async with await house.open() as database:
+            await database.sql(CREATE)
+            await database.sql("CREATE CHANGEFEED FOR orders INTO 'file:///changes'")
+            await write_one(database)
+            await reached(database)
+        house.copy_folder()
+        async with await house.open() as database:
+            await write_five(database)
+            await reached(database)
+        async with await aopen(house.copy, NodeOptions(mirror_roots=(house.mirrors,))) as database:
+            failed = JobState.FAILED
+            job = await database.node.jobs.wait(await job_id(database), failed, timeout=30)
+            assert job.error is not None and "put back from an older copy" in job.error
+        async with await house.open() as database:
+            await database.sql("UPSERT INTO orders VALUES (4, 'kept')")
+            await reached(database)
+
+    async def reached(database: AsyncDatabase) -> None:
+        feed = database.feed(await job_id(database))
+        await asyncio.wait_for(feed.wait_until(await database.node.store.now()), 30)
+
+    asyncio.run(scenario())
+
+
+def progress(house: House) -> list[tuple[object, ...]]:
+    with duckdb.connect(str(house.mirrors / "mirror.duckdb"), read_only=True) as file:
+        return file.execute(
+            "SELECT job_id, epoch, incarnation, log_index FROM _tailrace.progress"
+        ).fetchall()
 
 
 def test_store_and_mirror_put_back_together_go_on(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ class TargetKind(SinkKind):
             self.sim, target, position=context.position(), seconds=self.seconds, fail=self.fail
         )
 
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
+    async def release(self, uri: str, identity: FeedIdentity, holds: object) -> None:
         if self.away:
             raise SinkError(f"target {uri!r} is away")
         self.released.append(identity.job_id)

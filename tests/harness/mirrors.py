@@ -129,6 +129,9 @@ class Mirrors:
     async def _lives(self, job_id: int) -> bool:
         return job_id not in self.ended
 
+    async def holds(self, position: StorePosition) -> bool:
+        return position.incarnation == self.position.incarnation
+
     def identity(self, job_id: int = 7, epoch: int = 1) -> FeedIdentity:
         return FeedIdentity(store_id=self.store_id, job_id=job_id, epoch=epoch)
 

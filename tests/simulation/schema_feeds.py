@@ -155,7 +155,7 @@ class StormKind(SinkKind):
     def create(self, uri: str, context: SinkContext) -> Sink:
         return self._feed.sink(self._node, context)
 
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
+    async def release(self, uri: str, identity: FeedIdentity, holds: object) -> None:
         if self._feed.mirror is not None:
             await self._feed.mirror.release(self._node.store, identity)
 

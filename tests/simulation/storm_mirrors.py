@@ -91,7 +91,7 @@ class StormMirror:
         return self._file.kind(store).create(self._file.uri, context)
 
     async def release(self, store: Store, identity: FeedIdentity) -> None:
-        await self._file.kind(store).release(self._file.uri, identity)
+        await self._file.kind(store).release(self._file.uri, identity, store.holds)
 
     # What an operator may do to a file of which no process knows.
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
+from ....kvlayer.history import StorePosition
 from ...contract.options import PIPELINE_OPTIONS
-from ..kind import LocalKind, SinkKind
+from ..kind import Holds, LocalKind, SinkKind
 from ..locations import MirrorTarget
 from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused
 from .errors import MirrorHeld
@@ -21,10 +23,13 @@ from .log_ownership import check_log_name, log_name
 from .mirror_file import MirrorFile, run_whole
 from .orphans import Lives, release_jobs, release_orphans
 from .ownership import check_name, has_schema
+from .progress_table import ProgressRow
 from .reading.reader import in_lane
 from .reading.snapshot import InLane, MirrorSnapshot, begin_snapshot
 from .sink import DuckDBSink
 from .table_schema import mirror_name, mirror_names, shown_name
+
+T = TypeVar("T")
 
 
 class DuckDBKind(SinkKind, LocalKind):
@@ -106,7 +111,7 @@ class DuckDBKind(SinkKind, LocalKind):
                 # Which ends the transaction.
                 await run_whole(lane, partial(file.close_cursor, cursor))
 
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
+    async def release(self, uri: str, identity: FeedIdentity, holds: Holds) -> None:
         """The job will never come back: another feed may have the names of its mirror tables.
 
         The tables stay as they are until then. Nothing is done where nothing can be released: the
@@ -121,24 +126,42 @@ class DuckDBKind(SinkKind, LocalKind):
         if not path.exists():
             return
         try:
-            async with self._files.using(path) as file:
-                await self._release(file, identity)
+            seen = await self.seen(path, identity)
+            if seen is None or await holds(seen):
+                await self.free(path, identity)
         except SinkRefused:
             return
 
-    async def _release(self, file: MirrorFile, identity: FeedIdentity) -> None:
-        call = partial(release_jobs, file, [identity.job_id], identity.store_id)
-        try:
-            await run_whole(file.lane, call)
-        except duckdb.Error as error:
-            file.note_error(error)
-            raise SinkError(f"mirror file {file.path}: {error}") from error
+    async def seen(self, path: Path, identity: FeedIdentity) -> StorePosition | None:
+        """How much of the store's log a mirror file has seen of the feed. Raises as `free` does."""
+        return await self._in_file(path, partial(_seen, identity))
+
+    async def free(self, path: Path, identity: FeedIdentity) -> None:
+        """Releases the feed's tables in a mirror file. Raises SinkRefused where it is none of this
+        store."""
+        await self._in_file(
+            path, lambda file: release_jobs(file, [identity.job_id], identity.store_id)
+        )
+
+    async def _in_file(self, path: Path, call: Callable[[MirrorFile], T]) -> T:
+        async with self._files.using(path) as file:
+            try:
+                return await run_whole(file.lane, partial(call, file))
+            except duckdb.Error as error:
+                file.note_error(error)
+                raise SinkError(f"mirror file {file.path}: {error}") from error
 
 
 def _names(target: MirrorTarget, names: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """The names of a feed's mirror tables and of its logs."""
     mode = target.mode
     return names if mode.holds_rows else (), [*map(log_name, names)] if mode.holds_changes else ()
+
+
+def _seen(identity: FeedIdentity, file: MirrorFile) -> StorePosition | None:
+    with file.using_cursor() as cursor:
+        stand = ProgressRow(identity).read(cursor) if has_schema(cursor) else None
+    return None if stand is None else stand.position
 
 
 def _check(file: MirrorFile, mirrors: Sequence[str], logs: Sequence[str]) -> None:

@@ -1,6 +1,7 @@
 """The folder of a feed: files appear in it whole, or not at all.
 
     .tailrace-00000c5b…/3          what is being written, under a number
+    .tailrace-00000c5b…-owners/…   the incarnations of the store that write it (`owners`)
     2024-01-31/2024…-orders-3.ndjson   what is complete
 
 A file is written under the hidden folder of its feed, synced, renamed to its place, and the place's
@@ -12,12 +13,13 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from io import BufferedWriter
 from pathlib import Path
 from typing import IO, Protocol
 
 from ....kvlayer.clock import Timestamp
-from .names import job_part, last_time
+from .names import job_part, last_time, owners_folder
 
 
 class Folder(Protocol):
@@ -53,6 +55,18 @@ class Folder(Protocol):
         """The greatest timestamp that a file of the feed is named by; zero where there is none."""
         ...
 
+    def owners(self) -> list[str]:
+        """The names of the marks of the feed's owners."""
+        ...
+
+    def mark_owner(self, name: str) -> None:
+        """Makes a mark of that name."""
+        ...
+
+    def forget_owner(self, name: str) -> None:
+        """Removes a mark."""
+        ...
+
 
 class FilesFolder:
     """A folder on a disk of this node."""
@@ -64,6 +78,7 @@ class FilesFolder:
         self.shown = str(path)
         self._job_id = job_id
         self._unfinished = path / f".tailrace-{job_part(job_id)}"
+        self._owners = path / owners_folder(job_id)
 
     def open(self) -> None:
         """Makes the folder, without what an earlier attempt left unfinished."""
@@ -91,6 +106,19 @@ class FilesFolder:
     def last_time(self) -> Timestamp:
         """The greatest timestamp that a file of the feed is named by; zero where there is none."""
         return last_time(self._names_by_partition(self.path), self._job_id)
+
+    def owners(self) -> list[str]:
+        return [entry.name for entry in self._owners.iterdir()] if self._owners.is_dir() else []
+
+    def mark_owner(self, name: str) -> None:
+        self._owners.mkdir(exist_ok=True)
+        (self._owners / name).touch()
+        sync(self._owners)
+
+    def forget_owner(self, name: str) -> None:
+        (self._owners / name).unlink(missing_ok=True)
+        with suppress(OSError):  # others are left
+            self._owners.rmdir()
 
     def _names_by_partition(self, path: Path) -> Iterator[list[str]]:
         """The names of files, folder by folder, the later folders first."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.process.offload import Offload
-from ..kind import LocalKind
+from ..kind import Holds, LocalKind
 from ..local_uri import unwritable
-from ..protocol import Sink, SinkContext
+from ..protocol import FeedIdentity, Sink, SinkContext
 from .file_sinks import FileSinks
 from .folder import FilesFolder
 from .location import FilesLocation
+from .names import marked_position
 
 SCHEMES = ("file", "nodelocal")
 
@@ -68,6 +70,18 @@ class FilesKind(FileSinks, LocalKind):
         folder = self._folder(location.path, context.identity.job_id)
         lane = self._lane(str(location.path))
         return self._opened(location.layout, folder, lane, context)
+
+    async def release(self, uri: str, identity: FeedIdentity, holds: Holds) -> None:
+        """Files outlive their feed, and the marks of its owners do not."""
+        try:
+            path = self.path_of(uri)
+        except SQLError:
+            return
+        folder, lane = self._folder(path, identity.job_id), self._lane(str(path))
+        for name in await lane.run(folder.owners):
+            seen = marked_position(name)
+            if seen is not None and await holds(seen):
+                await lane.run(partial(folder.forget_owner, name))
 
     def _location(self, uri: str) -> FilesLocation:
         return FilesLocation.read(uri, self._roots, node_id=self._node_id)

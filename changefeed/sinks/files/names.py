@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from urllib.parse import quote
 
 from ....kvlayer.clock import ZERO, Timestamp, format_timestamp, parse_timestamp
+from ....kvlayer.history import StorePosition
 from .layout import PartitionFormat
 
 MARK_SUFFIX = ".RESOLVED"
@@ -59,6 +60,24 @@ class NameMaker:
 def job_part(job_id: int) -> str:
     """The job's part of the names of its files, behind their timestamps."""
     return f"{job_id:016x}"
+
+
+def owners_folder(job_id: int) -> str:
+    """The hidden folder of the marks of the job's owners."""
+    return f".tailrace-{job_part(job_id)}-owners"
+
+
+def owner_mark(position: StorePosition) -> str:
+    """The name of the mark of an incarnation of a store, which writes from `position` on."""
+    return f"{position.incarnation}-{position.index}"
+
+
+def marked_position(name: str) -> StorePosition | None:
+    """The position in the name of a mark; None for another file."""
+    incarnation, _, index = name.rpartition("-")
+    if not index.isdecimal():
+        return None
+    return StorePosition(incarnation=incarnation, index=int(index))
 
 
 def time_text(at: Timestamp) -> str:

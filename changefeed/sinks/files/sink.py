@@ -16,6 +16,10 @@ of the attempt's beginning and at or below everything that the feed's targets ha
 every change at or below a mark stands in a file that sorts before it, and none is written later.
 A table that joins the feed when marks have passed its beginning, and one that is shown again, are
 behind: until they have caught up there is no mark.
+
+The folder bears an owner mark of the incarnation of the store that writes into it. A copy of the
+store writes by the same job, under names that differ in nothing else: whichever of the two meets an
+owner mark that lies in no past of its own writes no more.
 """
 
 from __future__ import annotations
@@ -32,10 +36,10 @@ from ...contract.changes import ChangeBatch, merged
 from ...contract.message_form import Format
 from ...contract.options import ChangefeedOptions
 from ...encode import Topics, line_encoder_for
-from ..protocol import Sink, SinkContext, SinkError, SinkProgress
+from ..protocol import PastUnknown, Sink, SinkContext, SinkError, SinkProgress
 from .folder import Folder
 from .layout import FilesLayout
-from .names import NameMaker
+from .names import NameMaker, marked_position, owner_mark
 from .written_file import WrittenFile, begin_file, suffix_of
 
 T = TypeVar("T")
@@ -61,6 +65,11 @@ class FilesSink(Sink):
         self._folder = folder
         self._lane = lane
         self._clock = context.clock
+        self._store_id = context.identity.store_id
+        self._position = context.position
+        self._holds = context.holds
+        self._known_owners: set[str] = set()
+        """The owner marks that are of this store's past."""
         self._options = options
         self._topics = Topics(
             full_names=context.names,
@@ -96,12 +105,15 @@ class FilesSink(Sink):
             # What an earlier attempt has sent may appear yet, under a name below this.
             self._found = max(self._found, self._clock.last)
         self._floor = max(self._floor, self._found)
+        await self._claim()
 
     def emit(self, batch: ChangeBatch) -> None:
         self._pending.append(batch)
 
     async def flush(self, progress: SinkProgress | None) -> None:
         batches, self._pending = self._pending, []
+        if progress is not None and (batches or self._open):
+            await self._check_owners()
         await self._run(partial(self._write, batches, complete=progress is not None))
         if progress is not None:
             self._low_water = low_water(progress)
@@ -117,6 +129,25 @@ class FilesSink(Sink):
     async def close(self) -> None:
         self._pending.clear()
         await self._lane.run(self._abandon)
+
+    async def _claim(self) -> None:
+        """Marks the folder as this incarnation's. Raises PastUnknown where it is another's."""
+        earlier = await self._check_owners()
+        position = self._position()
+        if not any(name.startswith(position.incarnation) for name in earlier):
+            await self._run(partial(self._folder.mark_owner, owner_mark(position)))
+            for name in earlier:
+                await self._run(partial(self._folder.forget_owner, name))
+
+    async def _check_owners(self) -> list[str]:
+        """The names of the owner marks, each of an incarnation in this store's past."""
+        found = await self._run(self._folder.owners)
+        for name in set(found) - self._known_owners:
+            seen = marked_position(name)
+            if seen is not None and self._holds is not None and not await self._holds(seen):
+                raise PastUnknown(self._store_id, seen)
+            self._known_owners.add(name)
+        return found
 
     async def _run(self, call: Callable[[], T]) -> T:
         try:

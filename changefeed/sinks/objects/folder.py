@@ -72,6 +72,15 @@ class ObjectsFolder:
     def last_time(self) -> Timestamp:
         return last_time(self._names_by_partition(self._location.path), self._job_id)
 
+    def owners(self) -> list[str]:
+        """None: whoever is told of each object of a bucket would take a mark for changes, and
+        credentials may be such as remove nothing."""
+        return []
+
+    def mark_owner(self, name: str) -> None: ...
+
+    def forget_owner(self, name: str) -> None: ...
+
     def obstacle(self) -> str | None:
         """Why the bucket does not serve, if so."""
         try:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
-from ..kind import SinkKind
+from ..kind import Holds, SinkKind
 from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused, cannot_connect
 from ..uri import redacted_uri
 from .connection import (
@@ -17,6 +17,7 @@ from .connection import (
 )
 from .location import PostgresTarget, parse_target
 from .own_tables import Lives, check_name, prepared, release_job
+from .progress_row import ProgressRow
 from .sink import PostgresSink
 from .table_schema import check_columns
 
@@ -87,7 +88,7 @@ class PostgresKind(SinkKind):
     def create(self, uri: str, context: SinkContext) -> Sink:
         return PostgresSink(parse_target(uri), context, lives=self._lives)
 
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
+    async def release(self, uri: str, identity: FeedIdentity, holds: Holds) -> None:
         """The job will never come back: another feed may have the names of its mirror tables.
 
         A server that does not answer holds nobody up: whoever wants one of the names later finds
@@ -95,7 +96,7 @@ class PostgresKind(SinkKind):
         """
         try:
             async with connected(parse_target(uri)) as connection:
-                await cancellable(connection, _release(connection, identity))
+                await cancellable(connection, _release(connection, identity, holds))
         except (SQLError, SinkError, SinkRefused):
             return
 
@@ -106,6 +107,11 @@ class PostgresKind(SinkKind):
         return redacted_uri(uri)
 
 
-async def _release(connection: Connection, identity: FeedIdentity) -> None:
+async def _release(connection: Connection, identity: FeedIdentity, holds: Holds) -> None:
+    async def release() -> None:
+        stand = await ProgressRow(identity).read(connection)
+        if stand is None or await holds(stand.position):
+            await release_job(connection, identity)
+
     if await prepared(connection):
-        await in_transaction(connection, lambda: release_job(connection, identity))
+        await in_transaction(connection, release)

@@ -96,7 +96,8 @@ class MirrorHost:
             "flush": self._flush,
             "close": self._close,
             "validate": self._validate,
-            "release": self._release,
+            "seen": self._seen,
+            "free": self._free,
             "read": self._read,
             "begin_snapshot": self._begin_snapshot,
             "in_snapshot": self._in_snapshot,
@@ -185,8 +186,11 @@ class MirrorHost:
     ) -> Awaitable[None]:
         return self._kind.validate(uri, tables, store_id=store_id)
 
-    def _release(self, uri: str, identity: FeedIdentity) -> Awaitable[None]:
-        return self._kind.release(uri, identity)
+    def _seen(self, path: str, identity: FeedIdentity) -> Awaitable[StorePosition | None]:
+        return self._kind.seen(Path(path), identity)
+
+    def _free(self, path: str, identity: FeedIdentity) -> Awaitable[None]:
+        return self._kind.free(Path(path), identity)
 
     async def _read(
         self,

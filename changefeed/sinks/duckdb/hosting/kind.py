@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
 
 from .....catalog.descriptors.descriptor import TableDescriptor
 from .....catalog.values.errors import SQLError
+from .....kvlayer.history import StorePosition
 from .....kvlayer.process.offload import Offload
 from .....kvlayer.worker import Peer, WorkerGone
+from ...kind import Holds
 from ...protocol import FeedIdentity, Sink, SinkContext, SinkError
 from ..kind import DuckDBKind
 from ..orphans import Lives
@@ -55,17 +58,23 @@ class PlacedKind(DuckDBKind):
             return WorkerSink(uri, target, context, self._worker)
         return super().create(uri, context)
 
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
+    async def release(self, uri: str, identity: FeedIdentity, holds: Holds) -> None:
         self._worker.unreadable.discard(identity.job_id)
-        try:
-            path = self.path_of(uri)
-        except SQLError:
-            return
+        await super().release(uri, identity, holds)
+
+    async def seen(self, path: Path, identity: FeedIdentity) -> StorePosition | None:
         if not self._placement.apart(path):
-            await super().release(uri, identity)
-        elif path.exists():
-            with self._worker.using(path):
-                await self._worker.call("release", uri, identity)
+            return await super().seen(path, identity)
+        with self._worker.using(path):
+            found: StorePosition | None = await self._worker.call("seen", str(path), identity)
+        return found
+
+    async def free(self, path: Path, identity: FeedIdentity) -> None:
+        if not self._placement.apart(path):
+            await super().free(path, identity)
+            return
+        with self._worker.using(path):
+            await self._worker.call("free", str(path), identity)
 
     @asynccontextmanager
     async def snapshot(self, uri: str, job_id: int) -> AsyncIterator[tuple[MirrorSnapshot, InLane]]:

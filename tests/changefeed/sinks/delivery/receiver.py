@@ -120,7 +120,7 @@ class ReceiverKind(SinkKind):
             self.receiver, context, encoder, topics, flush=self.flush, retry=self.retry
         )
 
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
+    async def release(self, uri: str, identity: FeedIdentity, holds: object) -> None:
         """Nothing was held."""
 
     def redacted(self, uri: str) -> str:

@@ -11,6 +11,7 @@ import pytest
 from tailrace.catalog.values.column_types import Datum
 from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind
 from tailrace.changefeed.sinks.protocol import SinkRefused
+from tailrace.kvlayer.history import StorePosition
 from tests.harness.descriptors import table
 from tests.harness.mirrors import Mirrors, begin, progress_of, rows_batch, run
 
@@ -99,7 +100,11 @@ def test_a_log_has_one_owner(tmp_path: Path) -> None:
             await other.close()
         async with mirrors.open(ORDERS, uri="duckdb:///mirror.duckdb", job_id=8):
             assert await mirrors.read("FROM orders") == []  # the name of the mirror was free
-        await mirrors.kind.release(LOG, mirrors.identity(7, 1))
+        ours, mirrors.position = mirrors.position, StorePosition(incarnation="a copy", index=1)
+        await mirrors.kind.release(LOG, mirrors.identity(7, 1), mirrors.holds)
+        assert await mirrors.read("SELECT job_id FROM _tailrace.progress WHERE job_id = 7")
+        mirrors.position = ours
+        await mirrors.kind.release(LOG, mirrors.identity(7, 1), mirrors.holds)
         async with mirrors.open(ORDERS, uri=LOG, job_id=9):
             assert await logged(mirrors) == []
 

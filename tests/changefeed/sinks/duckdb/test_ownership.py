@@ -124,8 +124,8 @@ def test_release_waits_for_who_holds_the_file(tmp_path: Path) -> None:
             pass
         held = held_elsewhere(tmp_path / "mirror.duckdb")
         with held, pytest.raises(MirrorHeld, match="is held by another process"):
-            await mirrors.kind.release(URI, mirrors.identity())
-        await mirrors.kind.release(URI, mirrors.identity())
+            await mirrors.kind.release(URI, mirrors.identity(), mirrors.holds)
+        await mirrors.kind.release(URI, mirrors.identity(), mirrors.holds)
         assert await mirrors.read("SELECT job_id FROM _tailrace.mirrors") == [(None,)]
 
     run(tmp_path, scenario)
@@ -136,7 +136,7 @@ def test_released_table_starts_anew(tmp_path: Path) -> None:
         async with mirrors.open(ORDERS) as sink:
             sink.emit(rows_batch(ORDERS, [((1,), 10, (1, "old"))]))
             await sink.flush(progress_of(ORDERS, 10))
-        await mirrors.kind.release(URI, mirrors.identity())
+        await mirrors.kind.release(URI, mirrors.identity(), mirrors.holds)
         assert await mirrors.read("FROM orders") == [(1, "old")]
         await mirrors.kind.validate(URI, [ORDERS], store_id="store-1")
         async with mirrors.open(ORDERS, job_id=8):
@@ -147,7 +147,7 @@ def test_released_table_starts_anew(tmp_path: Path) -> None:
 
 def test_release_of_no_file_makes_none(tmp_path: Path) -> None:
     async def scenario(mirrors: Mirrors) -> None:
-        await mirrors.kind.release(URI, mirrors.identity())
+        await mirrors.kind.release(URI, mirrors.identity(), mirrors.holds)
         await mirrors.kind.validate(URI, [ORDERS], store_id="store-1")
         assert list(tmp_path.iterdir()) == []
 
@@ -236,7 +236,7 @@ def test_greater_epoch_fences_a_smaller_one(tmp_path: Path) -> None:
 def test_released_job_is_fenced(tmp_path: Path) -> None:
     async def scenario(mirrors: Mirrors) -> None:
         async with mirrors.open(ORDERS) as sink:
-            await mirrors.kind.release(URI, mirrors.identity())
+            await mirrors.kind.release(URI, mirrors.identity(), mirrors.holds)
             with pytest.raises(SinkRefused, match="fenced"):
                 await sink.flush(progress_of(ORDERS, 10))
 

@@ -110,7 +110,7 @@ def test_a_job_that_is_over_leaves_nothing_staged(tmp_path: Path) -> None:
         async with mirrors.open(ORDERS, uri=URI) as sink:
             sink.emit(rows_batch(ORDERS, [upsert(1, 20), upsert(2, 40)]))
             await sink.flush(progress_of(ORDERS, 30))
-        await mirrors.kind.release(URI, mirrors.identity())
+        await mirrors.kind.release(URI, mirrors.identity(), mirrors.holds)
         assert await mirrors.read(STAGES) == [(0,)]
         assert await mirrors.read(SHOWN) == [(1, "1@20")]
 

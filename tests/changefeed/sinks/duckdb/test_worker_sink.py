@@ -78,7 +78,7 @@ def test_a_body_that_is_no_row_is_decoded_in_the_server_from_then_on(here: Run) 
             assert isinstance(sink, WorkerSink)
             assert sink.form is Form.COLUMNS
             assert await mirrors.read("FROM orders") == []
-        await mirrors.kind.release("duckdb:///mirror.duckdb", mirrors.identity())
+        await mirrors.kind.release("duckdb:///mirror.duckdb", mirrors.identity(), mirrors.holds)
         again = mirrors.sink()
         assert isinstance(again, WorkerSink)
         assert again.form is Form.BODIES

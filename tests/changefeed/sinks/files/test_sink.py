@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import BufferedWriter
 from pathlib import Path
 from typing import ClassVar
@@ -19,6 +19,7 @@ from tailrace.changefeed.sinks.files import FilesKind
 from tailrace.changefeed.sinks.files.folder import FilesFolder
 from tailrace.changefeed.sinks.files.layout import PartitionFormat
 from tailrace.changefeed.sinks.files.names import NameMaker, time_of, time_text
+from tailrace.changefeed.sinks.protocol import PastUnknown
 from tailrace.kvlayer.clock import Clock, MemoryBoundStore, Timestamp, timestamp_at
 from tailrace.kvlayer.history import StorePosition
 from tailrace.kvlayer.metrics import Metrics
@@ -55,10 +56,18 @@ class Bench:
         self.kind = FilesKind([root], sim.offload, node_id=1)
         self.clock = Clock(sim.wall, MemoryBoundStore())
 
-    async def sink(self, *, epoch: int = 1, known: SinkProgress | None = None) -> Sink:
+    async def sink(
+        self, *, epoch: int = 1, known: SinkProgress | None = None, past: Sequence[str] = ("",)
+    ) -> Sink:
+        """`past` are the incarnations of the store, the last of which is in force."""
+
+        async def holds(position: StorePosition) -> bool:
+            return position.incarnation in past
+
         context = SinkContext(
             identity=FeedIdentity(store_id="s", job_id=7, epoch=epoch),
-            position=lambda: StorePosition(incarnation="", index=0),
+            position=lambda: StorePosition(incarnation=past[-1], index=0),
+            holds=holds,
             clock=self.clock,
             offload=self.sim.offload,
             settings=Settings(),
@@ -189,7 +198,8 @@ def test_a_full_disk_is_an_error_that_may_pass(tmp_path: Path) -> None:
         with pytest.raises(SinkError, match="No space left on device"):
             await sink.flush(progress(20, resolved=20))
         await sink.close()
-        assert list((tmp_path / "changes").iterdir()) == []
+        [owners] = (tmp_path / "changes").iterdir()
+        assert owners.name.endswith("-owners")
 
     sim = Simulation(1)
     bench = Bench(sim, tmp_path)
@@ -252,3 +262,25 @@ def test_names_sort_as_timestamps_do_and_can_be_read() -> None:
     assert names.mark(at) == f"2024-01-31/12/{stem}.RESOLVED"
     later = timestamp_at(unix_us=1_706_702_400_123_456, logical=10)
     assert name < names.mark(at) < names.data_file(later, 1, "a", 1)
+
+
+def test_a_store_and_its_copy_do_not_write_one_folder(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store = await bench.sink(past=["a"])
+        await (await bench.sink(past=["a", "b"])).close()
+        with pytest.raises(PastUnknown):
+            await bench.sink(past=["a", "c"])
+        store.emit(change(10, "x"))
+        with pytest.raises(PastUnknown):  # it was open when the other one came
+            await store.flush(progress(20, resolved=20))
+        await store.close()
+        assert bench.names() == []
+        again = await bench.sink(past=["a", "b", "d"])
+        again.emit(change(10, "x"))
+        await again.flush(progress(20, resolved=20))
+        await again.close()
+        assert bench.values() == ["x"]
+
+    sim = Simulation(9)
+    bench = Bench(sim, tmp_path)
+    sim.run(scenario())

@@ -24,6 +24,7 @@ from tailrace.catalog.values.type_kinds import TypeKind
 from tailrace.changefeed.contract.changes import ChangeKind
 from tailrace.changefeed.sinks.protocol import FeedIdentity, SinkError, SinkRefused
 from tailrace.kvlayer.clock import Timestamp
+from tailrace.kvlayer.history import StorePosition
 from tailrace.schemafeed.table_events import TableEvent, classify
 from tests.changefeed.sinks.postgres.databases import Database
 from tests.harness.descriptors import INT8, KEY, STRING, VALUE, table
@@ -419,6 +420,26 @@ def test_dropping_what_a_view_shows_waits_for_the_view(database: Database) -> No
     database.run(scenario)
 
 
+async def holds(position: StorePosition) -> bool:
+    return True
+
+
+def test_a_copy_of_the_store_releases_nothing_of_it(database: Database) -> None:
+    async def holds_not(position: StorePosition) -> bool:
+        return False
+
+    async def scenario(at: Database) -> None:
+        async with at.open(ORDERS) as sink:
+            await sink.flush(progress_of(ORDERS, 30))
+        identity = FeedIdentity(store_id="store-1", job_id=7, epoch=1)
+        await at.kind.release(at.uri, identity, holds_not)
+        assert at.rows("SELECT job_id FROM _tailrace.mirrors") == [(7,)]
+        await at.kind.release(at.uri, identity, holds)
+        assert at.rows("SELECT job_id FROM _tailrace.mirrors") == [(None,)]
+
+    database.run(scenario)
+
+
 def test_names_belong_to_one_living_feed(database: Database) -> None:
     async def scenario(at: Database) -> None:
         at.rows("CREATE TABLE mine (k int8)")
@@ -432,7 +453,7 @@ def test_names_belong_to_one_living_feed(database: Database) -> None:
         with pytest.raises(SQLError, match="of another store, store-1"):
             await at.kind.validate(at.uri, [ORDERS], store_id="store-2")
         await at.kind.validate(at.uri + "?table=other", [ORDERS], store_id="store-1")
-        await at.kind.release(at.uri, FeedIdentity(store_id="store-1", job_id=7, epoch=1))
+        await at.kind.release(at.uri, FeedIdentity(store_id="store-1", job_id=7, epoch=1), holds)
         assert at.rows("SELECT count(*) FROM _tailrace.progress") == [(0,)]
         async with at.open(ORDERS, job_id=8):
             pass

@@ -289,7 +289,7 @@ def test_a_reader_is_judged_by_what_the_file_holds(tmp_path: Path) -> None:
         other = replace(ORDERS, id=ORDERS.id + 1, name="other")
         async with mirrors.open(ORDERS, other):
             pass
-        await mirrors.kind.release("duckdb:///mirror.duckdb", mirrors.identity())
+        await mirrors.kind.release("duckdb:///mirror.duckdb", mirrors.identity(), mirrors.holds)
         for _ in range(2):
             with pytest.raises(SQLError, match="no"):
                 await mirrors.reader.read("mirror.duckdb", "SELECT 1", permit=permit)
