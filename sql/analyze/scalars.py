@@ -378,7 +378,7 @@ def _column(tree: exp.Column, scope: Scope, relation: str | None) -> Scalar:
     qualifier = tree.args.get("table")
     if qualifier is not None and (relation is None or folded(qualifier) != relation):
         raise NotNative("qualified")
-    if not isinstance(tree.this, exp.Identifier) or tree.args.get("db") is not None:
+    if not isinstance(tree.this, exp.Identifier):
         raise NotNative("star")
     found = scope.get(folded(tree.this))
     if found is None:
@@ -454,10 +454,11 @@ def _concatenation(left: Scalar, right: Scalar) -> Scalar:
 
 
 def _cast(tree: exp.Cast, operand: Scalar) -> Scalar:
-    type = type_of_cast(tree)
+    type, source = type_of_cast(tree), operand.type
+    if type == STRING and source is not None and source.kind is TypeKind.ENUM:
+        return Scalar(STRING, operand.evaluate, operand.constant)  # the label, which it is
     if type is None or not operand.constant:
         raise NotNative("cast")
-    source = operand.type
     broad = type.broad
     if source is not None and (source.kind, broad.kind) not in _CAST and source.kind != broad.kind:
         raise NotNative("cast between types")

@@ -98,8 +98,9 @@ async def _tables(context: IntrospectionContext) -> Rows:
     domain_schema domain_name udt_catalog udt_schema udt_name scope_catalog scope_schema
     scope_name maximum_cardinality:i dtd_identifier is_self_referencing is_identity
     identity_generation identity_start identity_increment identity_maximum identity_minimum
-    identity_cycle is_generated generation_expression is_updatable""")
+    identity_cycle is_generated generation_expression is_updatable is_hidden""")
 async def _columns(context: IntrospectionContext) -> Rows:
+    """The columns that are shown. `is_hidden` is CockroachDB's, and Prisma asks for it."""
     database, schemas = context.database, dict[int, str]()
     for enum in await user_types(context):
         schema = await context.services.catalog.descriptors.read(context.reader, enum.schema_id)
@@ -118,7 +119,7 @@ async def _columns(context: IntrospectionContext) -> Rows:
                 udt_name(type), *[None] * 4, str(place), "NO", _yes(identity is not None),
                 None if identity is None else identity.value, *[None] * 4, "NO",
                 "ALWAYS" if computed is not None else "NEVER", computed,
-                _yes(computed is None and found.table.view is None),
+                _yes(computed is None and found.table.view is None), "NO",
             )  # fmt: skip
 
 

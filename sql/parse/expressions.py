@@ -20,8 +20,9 @@ def parse_expression(text: str) -> exp.Expr:
 
 
 def text_of(tree: exp.Expr) -> str:
-    """An expression as text that reads back as it, every name in quotes."""
-    return as_written(tree).sql(POSTGRES, identify=True)
+    """An expression as text that reads back as it, every name in quotes, and functions in lower
+    case: SQLAlchemy, Prisma and Rails look for `nextval(` in defaults."""
+    return as_written(tree).sql(POSTGRES, identify=True, normalize_functions="lower")
 
 
 _NOT_OF_ONE_ROW = (

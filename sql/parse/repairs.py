@@ -140,8 +140,13 @@ def _refuse_fields(tokens: list[Token], place: int) -> None:
 def as_written(tree: exp.Expr) -> exp.Expr:
     """A copy of the tree with functions and types by PostgreSQL's names."""
     made = tree.copy()
-    for node in find_all(made, exp.Anonymous, exp.DataType):
-        if isinstance(node, exp.Anonymous):
+    for node in find_all(made, exp.Anonymous, exp.DataType, exp.Uuid):
+        if isinstance(node, exp.Uuid):  # which sqlglot writes in capitals
+            call = exp.Anonymous(this="gen_random_uuid")
+            if node is made:
+                return call
+            node.replace(call)
+        elif isinstance(node, exp.Anonymous):
             node.set("this", node.name.removeprefix(PREFIX))
         elif node.this == exp.DataType.Type.MEDIUMINT:
             node.replace(exp.DataType(this=exp.DataType.Type.USERDEFINED, kind="INT4"))

@@ -166,7 +166,7 @@ def _note(condition: exp.Expr, sources: Mapping[str, _Source], known: _Condition
 
 def _place(column: exp.Column, sources: Mapping[str, _Source]) -> _Place | None:
     """Returns the place of a column; None where not just one table has it."""
-    if column.args.get("db") is not None or not isinstance(column.this, exp.Identifier):
+    if not isinstance(column.this, exp.Identifier):
         return None
     name, table = folded(column.this), column.args.get("table")
     aliases = list(sources) if table is None else [folded(table)]

@@ -347,11 +347,13 @@ _PATH = ("$user", "public", "pg_catalog")
 
 
 def _search_path(text: str) -> str:
-    """The order of the only schemas that are searched; a schema of one's own is not. None is what
-    pg_dump sets, which writes the schema before every name."""
+    """The order of the only schemas that are searched; a schema of one's own is not. pg_dump sets
+    none and postgres_fdw `pg_catalog`: both write the schema before every name."""
     if not text.strip():
         return ""
     names = [part.strip().strip("'").strip('"') for part in text.split(",")]
+    if names == ["pg_catalog"]:
+        return "pg_catalog"
     if "public" not in names or any(name not in _PATH for name in names):
         raise ValueError("Only public is searched: write the schema before the table's name.")
     return ", ".join(f'"{name}"' if name == "$user" else name for name in names)
@@ -405,6 +407,8 @@ _ONE_VALUE: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("jit", "off", _OFF, "queries are not compiled while they run"),
     ("autocommit_before_ddl", "off", _OFF,
      "a schema change is part of its transaction, and commits nothing before it"),
+    ("enable_experimental_alter_column_type_general", "on", ("true",),
+     "a column's type is changed with its rows, whatever the types"),
 )  # fmt: skip
 """Variables that take one value: its spellings beside it, and what that says."""
 for _name, _value, _spellings, _description in _ONE_VALUE:

@@ -120,8 +120,8 @@ def test_show_create_table_tells_the_expression() -> None:
         await node.sql("ALTER TABLE notes ALTER COLUMN tag SET DEFAULT upper('a') || current_user")
         ((_, statement),) = await node.rows("SHOW CREATE TABLE notes")
         assert isinstance(statement, str)
-        assert "\"tag\" STRING DEFAULT UPPER('a') || CURRENT_USER" in statement or (
-            "tag STRING DEFAULT UPPER('a') || CURRENT_USER" in statement
+        assert "\"tag\" STRING DEFAULT upper('a') || CURRENT_USER" in statement or (
+            "tag STRING DEFAULT upper('a') || CURRENT_USER" in statement
         )
         await node.sql("INSERT INTO notes (id) VALUES (1)")
         assert await node.rows("SELECT tag FROM notes") == [("Aroot",)]

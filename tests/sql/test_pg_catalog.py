@@ -106,6 +106,12 @@ def test_columns_of_the_catalog_keep_its_types(query: str, names: list[str]) -> 
         ("SELECT s.nspname FROM pg_namespace s JOIN pg_catalog.pg_user u "
          "ON u.usesysid = s.nspowner WHERE nspname = 'public'", [("public",)]),
         ("SELECT * FROM pg_policies", []),
+        # Prisma, for PostgreSQL and for CockroachDB
+        ("SELECT info.column_name FROM information_schema.columns info JOIN pg_attribute att ON "
+         "att.attname = info.column_name JOIN pg_class ON pg_class.oid = att.attrelid "
+         "AND relname = info.table_name WHERE reltype > 0 AND info.is_hidden = 'NO' "
+         "AND table_schema = ANY (ARRAY['public']) ORDER BY 1", [("d",), ("id",), ("id",), ("p",),
+                                                                 ("v",)]),
         # Sequelize's describeTable()
         ("SELECT pgd.description FROM pg_catalog.pg_statio_all_tables AS st INNER JOIN "
          "pg_catalog.pg_description pgd ON (pgd.objoid = st.relid) WHERE st.relname = 't'", []),

@@ -17,6 +17,7 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
             await node.sql("CREATE SCHEMA shop")
             await node.sql("CREATE TABLE shop.items (id INT8 PRIMARY KEY)")
             await node.sql("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+            await node.sql("CREATE TYPE shop.\"Kind\" AS ENUM ('new')")
             await scenario(node)
 
     sim = Simulation(43)
@@ -27,6 +28,9 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
     ("query", "shown"),
     [
         ("'t'::regclass", "t"), ("'public.t'::regclass", "t"), ("'\"t\"'::regclass", "t"),
+        ("'\"shop\" . \"items\"'::regclass", "shop.items"),  # as ADBC writes it
+        ("'shop.\"Kind\"'::regtype", 'shop."Kind"'),
+        ("'shop.\"Kind\"[]'::regtype", 'shop."Kind"[]'),
         ("'SHOP.items'::regclass", "shop.items"), ("'pg_catalog.pg_class'::regclass", "pg_class"),
         ("'1259'::regclass", "pg_class"), ("'int'::regtype", "integer"),
         ("'mood'::regtype", "mood"), ("'mood[]'::regtype", "mood[]"),

@@ -9,7 +9,7 @@ import pytest
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 
-T = "CREATE TABLE t (k INT8 PRIMARY KEY, n INT4, v STRING, d DECIMAL(10,2), j JSONB)"
+T = "CREATE TABLE t (k INT8 PRIMARY KEY, n INT4, v STRING, d DECIMAL(10,2), j JSONB, m mood)"
 U = "CREATE TABLE u (k INT8 PRIMARY KEY, t_k INT8, note STRING)"
 
 
@@ -18,10 +18,12 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
 
     async def main() -> None:
         async with sql_node(sim) as node:
+            await node.sql("CREATE TYPE mood AS ENUM ('sad', 'ok')")
             await node.sql(T)
             await node.sql(U)
             await node.sql(
-                "INSERT INTO t VALUES (1, 10, 'a', 1.5, '{\"x\": 1}'), (2, 20, 'b', 2, NULL)"
+                "INSERT INTO t VALUES (1, 10, 'a', 1.5, '{\"x\": 1}', 'ok'), "
+                "(2, 20, 'b', 2, NULL, NULL)"
             )
             await node.sql("INSERT INTO u VALUES (1, 1, 'one'), (2, 2, 'two')")
             await scenario(node)
@@ -41,6 +43,12 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
             "UPDATE t AS x SET n = n + 1 RETURNING x.k, n * 2 AS twice, v || '!' AS loud",
             ["k", "twice", "loud"],
             [(1, 22, "a!"), (2, 42, "b!")],
+        ),
+        (  # as Prisma writes it
+            'UPDATE "public"."t" SET "n" = 3 WHERE ("public"."t"."k" = 1 AND 1=1) '
+            'RETURNING "public"."t"."k", "public"."t"."m"::text',
+            ["k", "m"],
+            [(1, "ok")],
         ),
         ("DELETE FROM t WHERE k = 1 RETURNING d, *", None, None),
         ("DELETE FROM t WHERE k = 7 RETURNING v", ["v"], []),
@@ -67,7 +75,7 @@ def test_what_python_computes_of_the_written_row(
             await node.sql("BEGIN")
         done = await node.sql(text)
         if names is None:
-            assert [c.name for c in done.columns] == ["d", "k", "n", "v", "d", "j"]
+            assert [c.name for c in done.columns] == ["d", "k", "n", "v", "d", "j", "m"]
             assert done.fetch_rows()[0][1:4] == (1, 10, "a")
             return
         assert [column.name for column in done.columns] == names

@@ -162,7 +162,7 @@ def test_show_create_makes_the_table_again() -> None:
         assert await node.rows("SELECT * FROM t") == [("named so",)]
         assert await node.rows("SELECT v FROM t") == [(4,)]
         ((_, made),) = await node.rows("SHOW CREATE TABLE t")
-        assert "rowid_1 INT8 NOT VISIBLE NOT NULL DEFAULT UNIQUE_ROWID()" in str(made)
+        assert "rowid_1 INT8 NOT VISIBLE NOT NULL DEFAULT unique_rowid()" in str(made)
         await node.sql("DROP TABLE t")
         await node.sql(str(made))
         assert await node.rows("SHOW CREATE TABLE t") == [("t", made)]

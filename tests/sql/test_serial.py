@@ -38,7 +38,7 @@ def test_serial_draws_a_growing_number(name: str) -> None:
             "SELECT data_type, column_default, is_nullable FROM information_schema.columns "
             "WHERE table_name = 't' AND column_name = 'id'"
         )
-        assert shown == ("bigint", "UNIQUE_ROWID()", "NO")
+        assert shown == ("bigint", "unique_rowid()", "NO")
 
     run(scenario)
 

@@ -7,7 +7,7 @@ from tests.harness.sql_node import SqlNode, sql_node
 
 ORDERS = """\
 CREATE TABLE orders (
-    id INT8 NOT NULL DEFAULT UNIQUE_ROWID(),
+    id INT8 NOT NULL DEFAULT unique_rowid(),
     customer INT8 NOT NULL,
     "Code" STRING DEFAULT 'it''s',
     amount DECIMAL(10,2),
@@ -46,7 +46,7 @@ def test_what_was_altered_is_shown() -> None:
             await node.sql("ALTER TABLE t ADD CONSTRAINT c CHECK (v <> 0) NOT VALID")
             await node.sql("CREATE UNIQUE INDEX by_v ON t (v)")
             text = await shown(node, "t")
-            assert "u UUID NOT NULL DEFAULT GEN_RANDOM_UUID()" in text
+            assert "u UUID NOT NULL DEFAULT gen_random_uuid()" in text
             assert "UNIQUE INDEX by_v (v)" in text
             assert 'CONSTRAINT c CHECK ("v" <> 0) NOT VALID' in text
             await node.sql("ALTER TABLE t DROP CONSTRAINT c, DROP COLUMN v CASCADE")

@@ -101,7 +101,8 @@ def test_what_would_not_hold_is_refused(server: ServerProcess, option: str) -> N
     [
         ("bytea_output=hex", "hex"), ("intervalstyle=postgres", "postgres"),
         ("datestyle=ISO,DMY", "ISO, DMY"), ("extra_float_digits=3", "3"),
-        ("search_path=public", "public"), ("timezone=UTC", "UTC"),
+        ("search_path=public", "public"), ("search_path=pg_catalog", "pg_catalog"),
+        ("timezone=UTC", "UTC"), ("enable_experimental_alter_column_type_general=true", "on"),
         ("application_name=probe", "probe"), ("statement_timeout=5s", "5s"),
     ],
 )  # fmt: skip

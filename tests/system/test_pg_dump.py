@@ -21,6 +21,7 @@ SCHEMA = """
 CREATE SCHEMA shop;
 CREATE SEQUENCE shop.numbers START 100 INCREMENT 5 CACHE 3;
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
+CREATE TYPE shop."Kind" AS ENUM ('new', 'old');
 CREATE TABLE customers (
     id bigint GENERATED ALWAYS AS IDENTITY, name varchar(40) NOT NULL, m mood DEFAULT 'ok',
     born date, CONSTRAINT customers_pkey PRIMARY KEY (id), CONSTRAINT by_name UNIQUE (name)
@@ -39,13 +40,13 @@ COMMENT ON TABLE customers IS 'those who buy';
 COMMENT ON COLUMN customers.name IS 'their name';
 ALTER TABLE shop.orders ALTER COLUMN tags SET STATISTICS 200;
 ALTER TABLE shop.orders ALTER COLUMN doc SET STORAGE EXTERNAL;
-CREATE TABLE nokey (a int, b text);
+CREATE TABLE nokey (a int, b text, kind shop."Kind", kinds shop."Kind"[]);
 """
 ROWS = """
 INSERT INTO customers (name, m, born) VALUES ('Ada', 'happy', '1815-12-10'), ('Bo', 'ok', NULL);
 INSERT INTO shop.orders (customer, amount, tags, doc) VALUES
     (1, 12.50, '{a,"b c"}', '{"k": [1, 2.5]}'), (2, 3, DEFAULT, DEFAULT), (NULL, 0, NULL, NULL);
-INSERT INTO nokey VALUES (1, E'tab\\there'), (NULL, 'x');
+INSERT INTO nokey VALUES (1, E'tab\\there', 'new', '{old}'), (NULL, 'x', NULL, NULL);
 """
 QUERIES = (
     "SELECT * FROM customers ORDER BY id",

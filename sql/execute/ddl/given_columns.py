@@ -264,6 +264,6 @@ def hidden_key(columns: Iterable[ColumnDefinition]) -> ColumnDefinition:
         name=name,
         type=INT8,
         nullable=False,
-        default_expression="UNIQUE_ROWID()",
+        default_expression="unique_rowid()",
         hidden=True,
     )

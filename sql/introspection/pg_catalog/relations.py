@@ -89,8 +89,10 @@ def _class(
     acl: list[str] | None = None,
 ) -> Row:
     table, method = kind == "r", _METHODS.get(kind, 0)
+    # Prisma reads the columns of what has a type of rows, and does not look for it in pg_type.
+    rows = oid if kind in "rv" else 0
     return (
-        oid, name, namespace, 0, 0, owner, method, oid if method else 0, 0, 0, -1.0, 0, 0, table,
+        oid, name, namespace, rows, 0, owner, method, oid if method else 0, 0, 0, -1.0, 0, 0, table,
         False, "p", kind, width, checks, rules, triggers, False, False, False, True,
         "d" if table else "n", False, acl, options, None, 0, 0,
     )  # fmt: skip

@@ -68,7 +68,11 @@ _WORDS = " ".join(
 )
 FORMAT_TYPE = f"""
 SELECT replace(
-    CASE ltrim(_t.typname, '_') {_WORDS} ELSE ltrim(_t.typname, '_') END,
+    CASE WHEN _s.nspname = 'pg_catalog'
+        THEN CASE ltrim(_t.typname, '_') {_WORDS} ELSE ltrim(_t.typname, '_') END
+        ELSE CASE WHEN _s.nspname = 'public' THEN '' ELSE quote_ident(_s.nspname) || '.' END
+            || quote_ident(ltrim(_t.typname, '_'))
+    END,
     ' with',
     CASE WHEN $2 >= 0 AND ltrim(_t.typname, '_') IN ('time', 'timestamp', 'timestamptz')
         THEN '(' || $2 || ')' ELSE '' END || ' with')
@@ -80,7 +84,8 @@ SELECT replace(
         ELSE ''
     END
     || CASE WHEN _t.typelem <> 0 AND _t.typstorage <> 'p' THEN '[]' ELSE '' END
-FROM pg_catalog.pg_type AS _t WHERE _t.oid = $1
+FROM pg_catalog.pg_type AS _t JOIN pg_catalog.pg_namespace AS _s ON _s.oid = _t.typnamespace
+WHERE _t.oid = $1
 """
 _CLASS_NAME = """
 SELECT min(CASE WHEN _w.nspname IN ('public', 'pg_catalog') THEN _n.relname
@@ -97,7 +102,8 @@ _NAMES = {
 """The name of an id; the id itself, as text, is what an unknown one is shown as."""
 
 _FOLDED = """
-CASE WHEN strpos(CAST($1 AS TEXT), '"') > 0 THEN replace(CAST($1 AS TEXT), '"', '')
+CASE WHEN strpos(CAST($1 AS TEXT), '"') > 0
+    THEN replace(replace(CAST($1 AS TEXT), ' . ', '.'), '"', '')
     ELSE lower(CAST($1 AS TEXT)) END
 """
 _SPELLED = """
