@@ -14,6 +14,7 @@ from ...catalog.values.column_types import STRING
 from ...catalog.values.errors import SQLError
 from ...changefeed.sinks.duckdb.reading.read_statement import TEXT_BYTES_MAX
 from ..execute.ddl.enum_types import DeclaredTypes
+from ..execute.run import Asked
 from ..parse import ParsedText
 from ..results.results import Result, ResultColumn
 from ..runtime.analytic_lanes import ANALYTICAL_TIMEOUT
@@ -21,7 +22,7 @@ from ..runtime.plan_cache import Prepared
 from ..runtime.services import Services
 from ..syntax import statements
 from ..syntax.transaction_statements import TransactionStatement
-from .prepared import Asked, PreparedStatement, statements_of
+from .prepared import PreparedStatement, statements_of
 from .session import Session
 
 Read = Callable[[str, Sequence[object], str], Awaitable[pa.Table]]
