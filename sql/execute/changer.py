@@ -104,17 +104,10 @@ class Changer(Actor):
         return full.name, parents, taken is not None
 
     async def resolve(self, names: Sequence[ObjectName], *, keyspaces: bool = False) -> Relations:
-        """The tables behind names, leased, as `resolve_all` resolves them."""
-        return await relations.resolve_all(
-            self.services,
-            self.reader,
-            names,
-            self.database,
-            self.scope,
-            self.reader.read_timestamp,
-            self.reader,
-            keyspaces=keyspaces,
-        )
+        """The tables behind names, leased."""
+        reader, at = self.reader, self.reader.read_timestamp
+        resolver = relations.Resolver(self.services, self.database, reader, self.scope, at, reader)
+        return await resolver.relations(names, keyspaces=keyspaces)
 
     async def wait_for_room(self, table: TableDescriptor) -> None:
         """Returns when the transaction may publish the table's next version: no job is at it, and

@@ -17,7 +17,6 @@ from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.system_tables import FIRST_USER_ID
 from ...catalog.leases import DescriptorUnavailable
 from ...catalog.rights.users import ROOT
-from ...catalog.store.descriptor_store import DescriptorReader
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.process.fibre import in_slices
@@ -40,11 +39,11 @@ from ..results.results import Result, ResultColumn, Row, listing
 from ..results.table_reads import Images, Source, Trace
 from ..runtime.authorization import require
 from ..runtime.plan_cache import Prepared, lengthy_relations, planned
-from ..runtime.relations import LeaseScope, changed_tables, is_sequence, resolve_all
+from ..runtime.relations import LeaseScope, Resolver, changed_tables, is_sequence
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction, attempts, in_transaction
 from ..syntax import statements
-from ..syntax.statement import AsOf
+from ..syntax.statement import AsOf, Statement
 from ..syntax.statements import PlannedStatement
 from ..variables.variables import DEFAULT_READ_ONLY, SessionVariables
 from .ddl.enum_types import bind_named_enums
@@ -57,18 +56,34 @@ from .write.sequences import DrawnValues, SequencesOfUser, SessionSequences
 from .write.steps import TooWide
 
 
+class Asked(Struct, frozen=True):
+    """One statement of a prepared text, and how its client asks for it.
+
+    `described` are the columns that it was told of; `streamed` says that it takes batches;
+    `further` are the parameters of runs that are to be one write with this one.
+    """
+
+    prepared: Prepared
+    index: int
+    parameters: Sequence[object]
+    described: tuple[ResultColumn, ...] | None = None
+    streamed: bool = False
+    timed: bool = True
+    further: Sequence[Sequence[object]] = ()
+
+    @property
+    def statement(self) -> Statement:
+        return self.prepared.statements[self.index]
+
+
 class Execution(Struct, frozen=True, kw_only=True):
     """One statement of a prepared text, about to run with its parameters. Each has one, and a
     frozen dataclass of so many fields would take two microseconds to make."""
 
     services: Services
-    prepared: Prepared
-    index: int
+    asked: Asked
     statement: PlannedStatement
-    parameters: Sequence[object]
     database: str
-    further: Sequence[Sequence[object]] = ()
-    """The parameters of runs behind this one, all of which are to be one write."""
     user: str = ROOT
     session_user: str = ROOT
     process_id: int = 0
@@ -77,15 +92,11 @@ class Execution(Struct, frozen=True, kw_only=True):
     lock_timeout: float | None = None
     variables: SessionVariables = field(default_factory=SessionVariables)
     trace: Trace | None = None
-    described: tuple[ResultColumn, ...] | None = None
-    """The result's columns as the client knows them from Describe, if it asked."""
     sequences: SessionSequences = field(default_factory=SessionSequences)
     generators: Generators | None = None
     """Generators of default values, where they are not the node's."""
     now: Timestamp | None = None
     """The time that now() tells, where it is not the attempt's own."""
-    streamed: bool = False
-    """Whether its client takes a query's result in batches."""
     calls: SessionCalls | None = None
     """Runs the `SessionCalls` of a query."""
 
@@ -123,7 +134,8 @@ async def _run_drawing(execution: Execution, opened: OpenTransaction | None) -> 
         SequencesOfUser(execution.services, user, database, transaction, reads_only=reads_only),
         execution.sequences,
     )
-    drawing = replace(execution, generators=drawn, streamed=False)
+    whole = replace(execution.asked, streamed=False)
+    drawing = replace(execution, generators=drawn, asked=whole)
     return await drawn.run(lambda: _run_planned(drawing, opened))
 
 
@@ -154,7 +166,7 @@ async def _query(execution: Execution, as_of: AsOf | None, scope: LeaseScope) ->
     read_at: Timestamp | None = None
     if as_of is not None:
         now = await store.now()
-        read_at = resolve_as_of(as_of, execution.parameters, now, store.settings)
+        read_at = resolve_as_of(as_of, execution.asked.parameters, now, store.settings)
     transaction = store.begin(
         read_timestamp=read_at, read_only=True, lock_timeout=execution.lock_timeout
     )
@@ -183,7 +195,7 @@ async def _query_in(execution: Execution, opened: OpenTransaction) -> Result:
 async def _select(
     execution: Execution, plan: SelectPlan, transaction: Transaction, bindings: Bindings
 ) -> Result:
-    if execution.streamed and plan.drawn is None:
+    if execution.asked.streamed and plan.drawn is None:
         waiting = execution.services.waiting_results.of(execution.session_user)
         return await stream_select(plan, transaction, bindings, waiting)
     return await run_select(plan, transaction, bindings)
@@ -234,8 +246,8 @@ async def _write_in(execution: Execution, opened: OpenTransaction) -> Result:
     bindings = _bindings(execution, opened.began, deferral=opened.deferred)
     at = transaction.read_timestamp
     plan = await _write_plan(execution, opened.scope, at, transaction)
-    if execution.further:
-        runs = [bindings, *map(bindings.given, execution.further)]
+    if execution.asked.further:
+        runs = [bindings, *map(bindings.given, execution.asked.further)]
         first, *others = await run_together(plan, transaction, runs)
         return replaced(first, further=tuple(others))
     written = await run_whole(plan, transaction, bindings)
@@ -263,14 +275,14 @@ def _bindings(
         variables=variables,
     )
     return Bindings(
-        execution.parameters,
+        execution.asked.parameters,
         now,
         Introspection(services, database, user, variables),
         execution.generators or services.generators,
         facts,
         services.images,
         execution.trace,
-        execution.prepared.slots,
+        execution.asked.prepared.slots,
         calls,
         deferral,
         services.analytics,
@@ -285,10 +297,9 @@ async def explain(execution: Execution, reader: Transaction) -> Plan:
     services, statement = execution.services, execution.statement
     with LeaseScope(services.leases) as scope:
         await reader.started()
-        at, user = reader.read_timestamp, execution.user
-        relations, _, _ = await bound(
-            services, statement, execution.database, user, reader, scope, at, reader, lengthy=True
-        )
+        at = reader.read_timestamp
+        resolver = Resolver(services, execution.database, reader, scope, at, reader)
+        relations, _, _ = await bound(resolver, execution.user, statement, lengthy=True)
         return await in_slices(lambda: plan_statement(statement, relations))
 
 
@@ -296,17 +307,19 @@ async def _plan(
     execution: Execution, scope: LeaseScope, at: Timestamp, transaction: Transaction | None
 ) -> Plan:
     """The plan of a statement. One in a transaction may see tables that nobody else does."""
-    known = execution.prepared.plan(execution.index, execution.database)
+    known = execution.asked.prepared.plan(execution.asked.index, execution.database)
     if known is not None and await holds(known, scope, at, changed_tables(transaction)):
         if execution.user != ROOT:
-            needs = execution.prepared.needs(execution.index, execution.database)
+            needs = execution.asked.prepared.needs(execution.asked.index, execution.database)
             await require(execution.services, execution.user, needs, transaction)
         return known
+    services, database = execution.services, execution.database
     if transaction is None:
-        reader = execution.services.store.snapshot(at)
-        return await _plan_anew(execution, scope, reader, at, None)
+        reader = services.store.snapshot(at)
+        return await _plan_anew(execution, Resolver(services, database, reader, scope, at, None))
+    resolver = Resolver(services, database, transaction, scope, at, transaction)
     with transaction.tracking(False):  # the leases' deadline says what still holds at the commit
-        return await _plan_anew(execution, scope, transaction, at, transaction)
+        return await _plan_anew(execution, resolver)
 
 
 async def _query_plan(
@@ -329,68 +342,48 @@ async def _write_plan(
     return plan
 
 
-async def _plan_anew(
-    execution: Execution,
-    scope: LeaseScope,
-    reader: DescriptorReader,
-    at: Timestamp,
-    transaction: Transaction | None,
-) -> Plan:
+async def _plan_anew(execution: Execution, resolver: Resolver) -> Plan:
     statement, database = execution.statement, execution.database
-    services, user = execution.services, execution.user
-    lengthy, walks = execution.prepared.lengthy, execution.prepared.lengthy_trees
-    relations, needs, named = await bound(
-        services, statement, database, user, reader, scope, at, transaction, lengthy=walks
-    )
+    lengthy, walks = execution.asked.prepared.lengthy, execution.asked.prepared.lengthy_trees
+    relations, needs, named = await bound(resolver, execution.user, statement, lengthy=walks)
     lengthy = lengthy or lengthy_relations(relations)
 
     def made() -> tuple[Plan, bool]:
         plan = plan_statement(statement, relations)
-        return plan, execution.prepared.takes(plan)
+        return plan, execution.asked.prepared.takes(plan)
 
     plan, taken = await planned(made, lengthy=lengthy)
     if not taken:
-        own = execution.prepared.own_statement()
+        own = execution.asked.prepared.own_statement()
         assert isinstance(own, PlannedStatement), own
         unbound = unbound_types(own, relations)
-        await bind_named_enums(services, reader, own, unbound, database)
+        await bind_named_enums(resolver, own, unbound)
         plan = await planned(lambda: plan_statement(own, relations), lengthy=lengthy)
     needs = with_locks(needs, plan)
-    await require(services, user, needs, transaction)
-    check_columns_same(execution.described, plain_columns(plan))
-    if taken and not named and not changed_tables(transaction):
-        execution.prepared.keep(execution.index, database, plan, needs)
+    await require(resolver.services, execution.user, needs, resolver.transaction)
+    check_columns_same(execution.asked.described, plain_columns(plan))
+    if taken and not named and not changed_tables(resolver.transaction):
+        execution.asked.prepared.keep(execution.asked.index, database, plan, needs)
     return plan
 
 
 async def bound(
-    services: Services,
-    statement: PlannedStatement,
-    database: str,
-    user: str,
-    reader: DescriptorReader,
-    scope: LeaseScope,
-    at: Timestamp,
-    transaction: Transaction | None,
-    *,
-    lengthy: bool,
+    resolver: Resolver, user: str, statement: PlannedStatement, *, lengthy: bool
 ) -> tuple[Relations, Needs, bool]:
-    """The tables of a statement, leased at `at`, the privileges that it needs, and whether it names
-    enumerations, which are bound in it. `reader` reads descriptors; `transaction` is the open one,
-    if there is one.
+    """The tables of a statement, leased, the privileges that it needs, and whether it names
+    enumerations, which are bound in it.
 
     Raises SQLError 42501 before the statement is planned: what is said of columns is for those who
     may see the table.
     """
     tables = await planned(lambda: tables_of(statement), lengthy=lengthy)
-    relations = await resolve_all(services, reader, tables.names, database, scope, at, transaction)
+    relations = await resolver.relations(tables.names)
     needs, unbound = await planned(
         lambda: (needs_of(statement, tables, relations), unbound_types(statement, relations)),
         lengthy=lengthy,
     )
-    await require(services, user, needs, transaction)
-    named = await bind_named_enums(services, reader, statement, unbound, database)
-    return relations, needs, named
+    await require(resolver.services, user, needs, resolver.transaction)
+    return relations, needs, await bind_named_enums(resolver, statement, unbound)
 
 
 async def holds(plan: Plan, scope: LeaseScope, at: Timestamp, changed: frozenset[int]) -> bool:

@@ -48,7 +48,7 @@ from ..analyze.types.types import Types
 from ..analyze.views import selected
 from ..builtins.macros import DUCKDB, duckdb_type
 from ..builtins.signatures import COMPARISONS
-from ..results.results import Origin
+from ..results.results import ArrowQuery, Origin
 from ..syntax.trees import (
     alias_named,
     copied,
@@ -126,6 +126,10 @@ class AnalyticSelect:
     origins: tuple[Origin | None, ...] = ()
     piecewise: Piecewise | None = None
     fixed: bool = False
+
+    def over(self, tables: Mapping[str, pa.Table], bindings: scalars.Bindings) -> ArrowQuery:
+        """The query for an evaluator: over the rows of its scans, by the names they have in it."""
+        return ArrowQuery(self.sql, tables, parameter_values(self, bindings), self.declared)
 
 
 @dataclass(frozen=True, slots=True)

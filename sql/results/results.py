@@ -187,38 +187,28 @@ class Answer:
     table: pa.Table
 
 
-class QueryEvaluator(Protocol):
-    """Computes queries. Each is given all tables that it reads; all methods raise duckdb.Error."""
+@dataclass(frozen=True, slots=True)
+class ArrowQuery:
+    """A query in DuckDB's SQL, with all tables that it reads, by their names in it."""
 
-    async def run(
-        self,
-        sql: str,
-        tables: Mapping[str, pa.Table],
-        parameters: Sequence[object],
-        declared: Declared = (),
-    ) -> Answer:
+    sql: str
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    parameters: Sequence[object] = ()
+    declared: Declared = ()
+
+
+class QueryEvaluator(Protocol):
+    """Computes queries. All methods raise duckdb.Error."""
+
+    async def run(self, query: ArrowQuery) -> Answer:
         """Returns the whole result of one query."""
         ...
 
-    def answers(
-        self,
-        sql: str,
-        tables: Mapping[str, pa.Table],
-        parameters: Sequence[object],
-        declared: Declared = (),
-        *,
-        whole: bool = False,
-    ) -> AsyncGenerator[Answer, None]:
+    def answers(self, query: ArrowQuery, *, whole: bool = False) -> AsyncGenerator[Answer, None]:
         """Returns the result of one query in batches, made as they are asked for: one at least, and
         of a result that is wanted `whole` few."""
         ...
 
-    async def describe(
-        self,
-        sql: str,
-        tables: Mapping[str, pa.Table],
-        parameter_count: int,
-        declared: Declared = (),
-    ) -> tuple[ResultColumn, ...]:
-        """The columns that a query has, without running it."""
+    async def describe(self, query: ArrowQuery) -> tuple[ResultColumn, ...]:
+        """The columns that a query has, without running it. The parameters' values say nothing."""
         ...

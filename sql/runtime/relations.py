@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -361,42 +362,46 @@ def unknown_relation(name: ObjectName) -> SQLError:
     return SQLError("42P01", f'relation "{name}" does not exist', position=name.position)
 
 
-async def resolve_all(
-    services: Services,
-    reader: DescriptorReader,
-    names: Sequence[ObjectName],
-    database: str,
-    scope: LeaseScope,
-    at: Timestamp,
-    transaction: Transaction | None = None,
-    *,
-    keyspaces: bool = False,
-) -> Relations:
-    """The tables of a statement, leased at `at`, but for those that only the transaction sees; of
-    views also what they read, by the names in their queries. Raises SQLError 42809 for a keyspace,
-    where it is not asked for `keyspaces` too."""
-    unpublished = changed_tables(transaction)
-    while True:
-        relations: dict[tuple[str, ...], TableDescriptor] = {}
-        leased: dict[tuple[str, ...], int] = {}
-        wanted = list(names)
-        while wanted:
-            name = wanted.pop()
-            if name.parts in relations:
-                continue
-            found = await resolve(services, reader, name, database, keyspaces=keyspaces)
-            if found.id >= FIRST_USER_ID and found.id not in unpublished:
-                found = await scope.table(found.id, at)
-                leased[name.parts] = found.id
-            relations[name.parts] = found
-            if found.view is not None:
-                wanted += names_in(found)
-        if not leased:
-            return relations
-        await scope.settle(at)
-        settled = {parts: await scope.table(id, at) for parts, id in leased.items()}
-        if all(settled[p].view == relations[p].view for p in leased):
-            return {**relations, **settled}
+@dataclass(frozen=True, slots=True)
+class Resolver:
+    """Finds the tables that a statement names, as `reader` sees them: leased at `at`, but for those
+    that only the open `transaction` sees."""
+
+    services: Services
+    database: str
+    reader: DescriptorReader
+    scope: LeaseScope
+    at: Timestamp
+    transaction: Transaction | None
+
+    async def relations(self, names: Sequence[ObjectName], *, keyspaces: bool = False) -> Relations:
+        """The tables by their names; of views also what they read, by the names in their queries.
+        Raises SQLError 42809 for a keyspace, where it is not asked for `keyspaces` too."""
+        unpublished = changed_tables(self.transaction)
+        scope, at = self.scope, self.at
+        while True:
+            relations: dict[tuple[str, ...], TableDescriptor] = {}
+            leased: dict[tuple[str, ...], int] = {}
+            wanted = list(names)
+            while wanted:
+                name = wanted.pop()
+                if name.parts in relations:
+                    continue
+                found = await resolve(
+                    self.services, self.reader, name, self.database, keyspaces=keyspaces
+                )
+                if found.id >= FIRST_USER_ID and found.id not in unpublished:
+                    found = await scope.table(found.id, at)
+                    leased[name.parts] = found.id
+                relations[name.parts] = found
+                if found.view is not None:
+                    wanted += names_in(found)
+            if not leased:
+                return relations
+            await scope.settle(at)
+            settled = {parts: await scope.table(id, at) for parts, id in leased.items()}
+            if all(settled[p].view == relations[p].view for p in leased):
+                return {**relations, **settled}
 
 
 def changed_tables(transaction: Transaction | None) -> frozenset[int]:

@@ -14,14 +14,15 @@ from ...catalog.values.column_types import STRING
 from ...catalog.values.errors import SQLError
 from ...changefeed.sinks.duckdb.reading.read_statement import TEXT_BYTES_MAX
 from ..execute.ddl.enum_types import DeclaredTypes
+from ..execute.run import Asked
 from ..parse import ParsedText
-from ..results.results import Result, ResultColumn
+from ..results.results import ArrowQuery, Result, ResultColumn
 from ..runtime.analytic_lanes import ANALYTICAL_TIMEOUT
 from ..runtime.plan_cache import Prepared
 from ..runtime.services import Services
 from ..syntax import statements
 from ..syntax.transaction_statements import TransactionStatement
-from .prepared import Asked, PreparedStatement, statements_of
+from .prepared import PreparedStatement, statements_of
 from .session import Session
 
 Read = Callable[[str, Sequence[object], str], Awaitable[pa.Table]]
@@ -111,7 +112,9 @@ class MirrorSession(Session):
             found = await self._read(text, parameters, self.user)
         names = found.column_names  # which may repeat
         plain = found.rename_columns([f"c{place}" for place in range(len(names))])
-        answer = await self._services.analytics.run("SELECT * FROM rows", {"rows": plain}, ())
+        answer = await self._services.analytics.run(
+            ArrowQuery("SELECT * FROM rows", {"rows": plain}, ())
+        )
         columns = [
             ResultColumn(name, column.type)
             for name, column in zip(names, answer.columns, strict=True)

@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from msgspec import Struct
-
 from ...catalog.values.column_types import STRING, ColumnType
 from ...catalog.values.errors import SQLError
 from ...kvlayer.txn import Transaction
@@ -26,7 +24,7 @@ from ..analyze.types.types import Hints
 from ..execute.ddl.ddl import DDL
 from ..execute.ddl.enum_types import DeclaredType, DeclaredTypes, resolve_hints
 from ..execute.query.result_shape import columns_of, plain_columns
-from ..execute.run import bound, holds
+from ..execute.run import Asked, bound, holds
 from ..execute.write.dml import together_applies
 from ..parse import ParsedText
 from ..plan.needs import with_locks
@@ -35,7 +33,7 @@ from ..plan.plans import Plan, SelectPlan, WithPlan
 from ..results.results import ResultColumn
 from ..runtime.authorization import require
 from ..runtime.plan_cache import Prepared, lengthy_relations, planned, zoned
-from ..runtime.relations import LeaseScope, changed_tables
+from ..runtime.relations import LeaseScope, Resolver, changed_tables
 from ..runtime.services import Services
 from ..syntax.changefeed_statements import AlterChangefeed
 from ..syntax.keyspace_statements import RebalanceReplication
@@ -79,26 +77,6 @@ class PreparedStatement:
         statements = self.prepared.statements
         self.statement = statements[self.index] if statements else None
         self.planned = isinstance(self.statement, PlannedStatement)
-
-
-class Asked(Struct, frozen=True):
-    """One statement of a prepared text, and how its client asks for it.
-
-    `described` are the columns that it was told of; `streamed` says that it takes batches;
-    `further` are the parameters of runs that are to be one write with this one.
-    """
-
-    prepared: Prepared
-    index: int
-    parameters: Sequence[object]
-    described: tuple[ResultColumn, ...] | None = None
-    streamed: bool = False
-    timed: bool = True
-    further: Sequence[Sequence[object]] = ()
-
-    @property
-    def statement(self) -> Statement:
-        return self.prepared.statements[self.index]
 
 
 def asked_of(
@@ -191,16 +169,10 @@ class Preparing:
         with LeaseScope(services.leases) as scope:
             async with services.reading(opened) as reader:
                 await reader.started()
+                at = reader.read_timestamp
+                resolver = Resolver(services, self._database, reader, scope, at, opened)
                 relations, needs, named = await bound(
-                    services,
-                    statement,
-                    self._database,
-                    self._user,
-                    reader,
-                    scope,
-                    reader.read_timestamp,
-                    opened,
-                    lengthy=prepared.lengthy_trees,
+                    resolver, self._user, statement, lengthy=prepared.lengthy_trees
                 )
 
                 def work() -> tuple[TypedStatement, Plan]:

@@ -33,7 +33,7 @@ from ..execute.catalog_statements import (
 from ..execute.ddl.enum_types import DeclaredTypes
 from ..execute.ddl.schema_changes import set_constraints
 from ..execute.query.result_shape import check_columns_same, known_columns
-from ..execute.run import Execution, run_explain, run_planned
+from ..execute.run import Asked, Execution, run_explain, run_planned
 from ..execute.write.copy import CopyIn, begin_copy, copy_refused, query_of_copy
 from ..execute.write.dml import Apart
 from ..execute.write.sequences import SessionSequences
@@ -65,7 +65,7 @@ from ..syntax.transaction_statements import CursorStatement, FetchCursor, Transa
 from ..variables.variables import APPLICATION_NAME, STATEMENT_TIMEOUT, SessionVariables
 from .cursors import Cursors
 from .immediate import ImmediateStatements
-from .prepared import Asked, PreparedStatement, Preparing, asked_of, joins_batch, statements_of
+from .prepared import PreparedStatement, Preparing, asked_of, joins_batch, statements_of
 from .prepared_names import PreparedNames
 from .session_transactions import SessionState, SessionTransactions, refuse_where_it_stands
 from .session_turn import SessionTurn
@@ -571,21 +571,16 @@ class Session:
         user, of_session, lock_seconds = self._facts
         return Execution(
             services=self._services,
-            prepared=asked.prepared,
-            index=asked.index,
+            asked=asked,
             statement=statement,
-            parameters=asked.parameters,
             database=self.database,
             user=user,
             session_user=of_session,
             process_id=self.activity.process_id,
             text_began_us=self.activity.text_began_us,
-            described=asked.described,
-            further=asked.further,
             lock_timeout=lock_seconds,
             sequences=self._sequences,
             variables=self.variables,
-            streamed=asked.streamed,
             calls=self._calls,
         )
 

@@ -19,7 +19,7 @@ from tailrace.kvlayer.process.offload import ThreadOffload
 from tailrace.sql.execute.query.duckdb import Analytics
 from tailrace.sql.execute.query.evaluator_errors import from_duckdb
 from tailrace.sql.results.errors import passed_on
-from tailrace.sql.results.results import Answer
+from tailrace.sql.results.results import Answer, ArrowQuery
 from tailrace.sql.runtime.analytic_lanes import LANES_MAX, USER_LANES_MAX, Asker, ask_as
 from tests.harness.pg_door import PATIENCE_SECONDS
 from tests.harness.simulation import Simulation
@@ -60,7 +60,7 @@ def test_nothing_outside_can_be_reached(sql: str, tmp_path: Path) -> None:
 
     async def scenario(analytics: Analytics) -> None:
         with pytest.raises(duckdb.Error):
-            await analytics.run(sql.format(file=file), {}, [])
+            await analytics.run(ArrowQuery(sql.format(file=file)))
         assert secret.num_rows == 1
 
     run(scenario)
@@ -76,8 +76,8 @@ def test_duckdb_is_opened_once_and_in_a_lane(monkeypatch: pytest.MonkeyPatch) ->
         return connect(*args, **named)
 
     async def scenario(analytics: Analytics) -> None:
-        await asyncio.gather(*(analytics.run("SELECT 1", {}, []) for _ in range(3)))
-        assert len([answer async for answer in analytics.answers("SELECT 1", {}, [])]) == 1
+        await asyncio.gather(*(analytics.run(ArrowQuery("SELECT 1")) for _ in range(3)))
+        assert len([answer async for answer in analytics.answers(ArrowQuery("SELECT 1"))]) == 1
 
     monkeypatch.setattr(duckdb, "connect", noted)
     run(scenario)
@@ -88,14 +88,14 @@ def test_queries_at_once_see_their_own_tables() -> None:
     async def scenario(analytics: Analytics) -> None:
         async def one(number: int) -> Answer:
             tables = {"scan_0": pa.table({"a": [number]})}
-            return await analytics.run("SELECT a FROM scan_0", tables, [])
+            return await analytics.run(ArrowQuery("SELECT a FROM scan_0", tables))
 
         answers = await asyncio.gather(*(one(number) for number in range(10)))
         assert [answer.table.column(0).to_pylist() for answer in answers] == [
             [number] for number in range(10)
         ]
         with pytest.raises(duckdb.Error):
-            await analytics.run("SELECT a FROM scan_0", {}, [])
+            await analytics.run(ArrowQuery("SELECT a FROM scan_0"))
 
     run(scenario)
 
@@ -103,10 +103,12 @@ def test_queries_at_once_see_their_own_tables() -> None:
 def test_answers_come_in_our_types() -> None:
     async def scenario(analytics: Analytics) -> None:
         answer = await analytics.run(
-            "SELECT 1::TINYINT, sum(2), 1.5::FLOAT, NULL, INTERVAL '1 day', [1], $1, 'a' AS x, "
-            "2 AS x, max('2020-01-01'::TIMESTAMP_NS)",
-            {},
-            ["p"],
+            ArrowQuery(
+                "SELECT 1::TINYINT, sum(2), 1.5::FLOAT, NULL, INTERVAL '1 day', [1], $1, 'a' AS x, "
+                "2 AS x, max('2020-01-01'::TIMESTAMP_NS)",
+                {},
+                ["p"],
+            ),
         )
         types = [column.type.sql_name for column in answer.columns]
         assert types == [
@@ -135,9 +137,9 @@ def test_wide_integers_are_decimals_or_out_of_range(sql: str, value: object) -> 
     async def scenario(analytics: Analytics) -> None:
         if value is None:
             with pytest.raises(duckdb.OutOfRangeException):
-                await analytics.run(f"SELECT {sql}", {}, [])
+                await analytics.run(ArrowQuery(f"SELECT {sql}"))
         else:
-            answer = await analytics.run(f"SELECT {sql}", {}, [])
+            answer = await analytics.run(ArrowQuery(f"SELECT {sql}"))
             assert answer.table.column(0).to_pylist() == [value]
 
     run(scenario)
@@ -148,12 +150,12 @@ ENDLESS = "SELECT count(*) FROM range(10000000) AS a, range(10000000) AS b"
 
 def test_cancelled_query_stops() -> None:
     async def scenario(analytics: Analytics) -> None:
-        running = [asyncio.create_task(analytics.run(ENDLESS, {}, [])) for _ in range(2)]
+        running = [asyncio.create_task(analytics.run(ArrowQuery(ENDLESS))) for _ in range(2)]
         await asyncio.sleep(0.2)  # until DuckDB is at it; a query that ends early ends the test too
         for task in running:
             task.cancel()
         await asyncio.wait(running)
-        answer = await analytics.run("SELECT 1", {}, [])
+        answer = await analytics.run(ArrowQuery("SELECT 1"))
         assert answer.table.num_rows == 1
 
     run(scenario)
@@ -164,8 +166,8 @@ def test_endless_queries_of_one_user_leave_lanes_to_others(streamed: bool) -> No
     async def ask(analytics: Analytics, sql: str, user: str) -> int:
         ask_as(lambda: Asker(user, admin=False))
         if not streamed:
-            return (await analytics.run(sql, {}, ())).table.num_rows
-        answers = analytics.answers(sql, {}, ())
+            return (await analytics.run(ArrowQuery(sql))).table.num_rows
+        answers = analytics.answers(ArrowQuery(sql))
         try:
             return (await anext(answers)).table.num_rows
         finally:
@@ -198,14 +200,14 @@ def test_a_query_that_is_cancelled_while_it_is_bound_does_not_go_on() -> None:
     async def scenario() -> None:
         analytics = Analytics(ThreadOffload("test"), SystemWallClock(), lanes=1)
         endless = "SELECT count(*) FROM range(10000000) AS a, range(10000000) AS b"
-        query = asyncio.create_task(analytics.run(endless, Tables(), []))
+        query = asyncio.create_task(analytics.run(ArrowQuery(endless, Tables())))
         await asyncio.to_thread(bound.wait)
         query.cancel()
         await asyncio.sleep(0)
         cancelled.set()
         async with asyncio.timeout(PATIENCE_SECONDS):
             await asyncio.wait([query])
-            answer = await analytics.run("SELECT 1", {}, [])
+            answer = await analytics.run(ArrowQuery("SELECT 1"))
         assert query.cancelled()
         assert answer.table.num_rows == 1
         analytics.close()
@@ -218,10 +220,10 @@ def test_cancelled_query_that_has_just_ended_is_cancelled() -> None:
 
     async def scenario() -> None:
         analytics = Analytics(sim.offload, SystemWallClock())
-        await analytics.run("SELECT 1", {}, [])  # DuckDB is open: what waits is the query
+        await analytics.run(ArrowQuery("SELECT 1"))  # DuckDB is open: what waits is the query
         for lane in sim.offload._lanes:
             lane.mute()
-        query = asyncio.create_task(analytics.run("SELECT 1", {}, []))
+        query = asyncio.create_task(analytics.run(ArrowQuery("SELECT 1")))
         await asyncio.sleep(1.0)
         query.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -243,7 +245,7 @@ def test_an_error_of_a_function_passes_whole_whatever_it_quotes() -> None:
 def test_a_text_of_two_lines_that_is_no_date_is_told_whole() -> None:
     async def scenario(analytics: Analytics) -> None:
         with pytest.raises(duckdb.Error) as caught:
-            await analytics.run("SELECT text_as_date('a' || chr(10) || 'b')", {}, [])
+            await analytics.run(ArrowQuery("SELECT text_as_date('a' || chr(10) || 'b')"))
         told = from_duckdb(caught.value, [], {})
         assert told.sqlstate == "22007" and "a\nb" in told.message
 
@@ -256,13 +258,13 @@ def test_a_text_of_two_lines_that_is_no_date_is_told_whole() -> None:
 def test_values_of_results_are_bounded_whatever_made_them(made: str) -> None:
     async def scenario(analytics: Analytics) -> None:
         with pytest.raises(SQLError) as caught:
-            await analytics.run(f"SELECT 1, {made}", {}, ())
+            await analytics.run(ArrowQuery(f"SELECT 1, {made}"))
         assert caught.value.sqlstate == "54000"
-        answers = analytics.answers(f"SELECT 1, {made}", {}, ())
+        answers = analytics.answers(ArrowQuery(f"SELECT 1, {made}"))
         with pytest.raises(SQLError, match="has 70000000 bytes"):
             await anext(answers)
         await answers.aclose()
-        found = await analytics.run(f"SELECT octet_length(({made})::BLOB)", {}, ())
+        found = await analytics.run(ArrowQuery(f"SELECT octet_length(({made})::BLOB)"))
         assert found.table.column(0).to_pylist() == [70_000_000]
 
     run(scenario)

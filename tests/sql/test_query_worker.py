@@ -24,6 +24,7 @@ from tailrace.sql.execute.query.evaluator_errors import from_duckdb
 from tailrace.sql.execute.query.worker import PlacedAnalytics
 from tailrace.sql.execute.query.worker.host import QueryHost
 from tailrace.sql.execute.query.worker.placed import ROWS_HERE_MAX
+from tailrace.sql.results.results import ArrowQuery
 from tailrace.sql.runtime.analytic_lanes import USER_LANES_MAX, Asker, ask_as
 from tests.harness.loop_doorbell import LoopDoorbell
 from tests.harness.pg_door import PATIENCE_SECONDS
@@ -134,7 +135,7 @@ def test_the_calls_of_python_are_known_by_their_names() -> None:
 )
 def test_python_over_many_rows_is_computed_apart(sql: str, rows: int, apart: bool) -> None:
     async def scenario(analytics: PlacedAnalytics, workers: Workers) -> None:
-        answer = await analytics.run(sql, {"t": NUMBERS.slice(0, rows)}, [])
+        answer = await analytics.run(ArrowQuery(sql, {"t": NUMBERS.slice(0, rows)}))
         assert answer.table.num_rows >= rows
         assert bool(workers.asked) == apart
 
@@ -148,10 +149,10 @@ def test_a_result_comes_in_batches_in_our_types() -> None:
     )
 
     async def scenario(analytics: PlacedAnalytics, workers: Workers) -> None:
-        answers = [each async for each in analytics.answers(sql, {"t": NUMBERS}, ["ä"])]
+        answers = [each async for each in analytics.answers(ArrowQuery(sql, {"t": NUMBERS}, ["ä"]))]
         assert len(answers) >= 3
-        whole = await analytics.run(sql, {"t": NUMBERS}, ["ä"])
-        here = await analytics._here.run(sql, {"t": NUMBERS}, ["ä"])
+        whole = await analytics.run(ArrowQuery(sql, {"t": NUMBERS}, ["ä"]))
+        here = await analytics._here.run(ArrowQuery(sql, {"t": NUMBERS}, ["ä"]))
         assert whole == here
         assert pa.concat_tables([each.table for each in answers]) == here.table
         assert here.table.column(2)[0].as_py() == Decimal(sum(range(len(NUMBERS))))
@@ -162,12 +163,14 @@ def test_a_result_comes_in_batches_in_our_types() -> None:
 def test_a_result_without_rows_has_its_columns() -> None:
     async def scenario(analytics: PlacedAnalytics, workers: Workers) -> None:
         sql = "SELECT jsonb_in('1'::JSON) AS d, id FROM t WHERE id < 0"
-        answer = await analytics.run(sql, {"t": NUMBERS}, [])
+        answer = await analytics.run(ArrowQuery(sql, {"t": NUMBERS}))
         assert [column.type.sql_name for column in answer.columns] == ["JSONB", "INT8"]
         empty = await analytics.run(
-            "SELECT jsonb_typeof('1'::JSON), id FROM t, generate_series(1, 2)",
-            {"t": NUMBERS.slice(0, 0)},
-            [],
+            ArrowQuery(
+                "SELECT jsonb_typeof('1'::JSON), id FROM t, generate_series(1, 2)",
+                {"t": NUMBERS.slice(0, 0)},
+                [],
+            ),
         )
         assert empty.table.num_rows == 0
         assert workers.asked.count("begin") == 2
@@ -188,7 +191,7 @@ def test_errors_are_those_of_the_server(sql: str, sqlstate: str) -> None:
         texts = []
         for evaluator in (analytics, analytics._here):
             with pytest.raises(duckdb.Error) as raised:
-                await evaluator.run(sql, {"t": NUMBERS}, [])
+                await evaluator.run(ArrowQuery(sql, {"t": NUMBERS}))
             error = from_duckdb(raised.value, (), {})
             assert error.sqlstate == sqlstate
             texts.append(str(error))
@@ -202,11 +205,11 @@ def test_the_zone_and_the_limits_are_the_sessions() -> None:
     async def scenario(analytics: PlacedAnalytics, workers: Workers) -> None:
         follow(SessionZone("Europe/Berlin"))
         moment = "SELECT text_as_timestamptz('2020-07-01 00:00'), id FROM t LIMIT 1"
-        answer = await analytics.run(moment, {"t": NUMBERS}, [])
+        answer = await analytics.run(ArrowQuery(moment, {"t": NUMBERS}))
         assert answer.table.column(0)[0].as_py().hour == 22
         ask_as(lambda: Asker("ada", admin=False, seconds=0.05))
         with pytest.raises(SQLError, match="statement timeout") as raised:
-            await analytics.run(ENDLESS, {}, [])
+            await analytics.run(ArrowQuery(ENDLESS))
         assert raised.value.sqlstate == "57014"
 
     run(scenario)
@@ -215,7 +218,7 @@ def test_the_zone_and_the_limits_are_the_sessions() -> None:
 def test_endless_queries_of_one_user_leave_lanes_to_others() -> None:
     async def ask(analytics: PlacedAnalytics, sql: str, user: str) -> int:
         ask_as(lambda: Asker(user, admin=False))
-        return (await analytics.run(sql, {"t": NUMBERS}, ())).table.num_rows
+        return (await analytics.run(ArrowQuery(sql, {"t": NUMBERS}))).table.num_rows
 
     async def scenario(analytics: PlacedAnalytics, workers: Workers) -> None:
         asked = [asyncio.create_task(ask(analytics, ENDLESS, "ada")) for _ in range(4)]
@@ -234,7 +237,7 @@ def test_endless_queries_of_one_user_leave_lanes_to_others() -> None:
 
 def test_a_result_that_nobody_reads_to_its_end_is_forgotten() -> None:
     async def scenario(analytics: PlacedAnalytics, workers: Workers) -> None:
-        answers = analytics.answers(DOUBLED, {"t": NUMBERS}, [])
+        answers = analytics.answers(ArrowQuery(DOUBLED, {"t": NUMBERS}))
         await anext(answers)
         assert workers.host is not None
         assert len(workers.host._answers) == 1
@@ -249,7 +252,7 @@ def test_a_result_that_nobody_reads_to_its_end_is_forgotten() -> None:
 @pytest.mark.parametrize("step", ["hello", "take", "begin", "next", "end"])
 def test_a_worker_that_dies_fails_its_query_and_is_replaced(step: str) -> None:
     async def scenario(analytics: PlacedAnalytics, workers: Workers) -> None:
-        await analytics.run(DOUBLED, {"t": NUMBERS}, [])
+        await analytics.run(ArrowQuery(DOUBLED, {"t": NUMBERS}))
         if step == "hello":
             assert workers.host is not None
             workers.host.peer.end("killed")
@@ -257,14 +260,16 @@ def test_a_worker_that_dies_fails_its_query_and_is_replaced(step: str) -> None:
                 await asyncio.sleep(0)
         workers.kill_at = step
         if step == "end":  # all of it has come
-            assert (await analytics.run(DOUBLED, {"t": NUMBERS}, [])).table.num_rows
+            assert (await analytics.run(ArrowQuery(DOUBLED, {"t": NUMBERS}))).table.num_rows
         else:
             with pytest.raises(SQLError, match=r"query worker: .*killed") as raised:
-                await analytics.run(DOUBLED, {"t": NUMBERS}, [])
+                await analytics.run(ArrowQuery(DOUBLED, {"t": NUMBERS}))
             assert raised.value.sqlstate == "58030"
         if step == "hello":
             analytics._process._retry_at = 0.0
-        assert (await analytics.run(DOUBLED, {"t": NUMBERS}, [])).table.num_rows == len(NUMBERS)
+        assert (await analytics.run(ArrowQuery(DOUBLED, {"t": NUMBERS}))).table.num_rows == len(
+            NUMBERS
+        )
 
     run(scenario)
 
@@ -272,7 +277,9 @@ def test_a_worker_that_dies_fails_its_query_and_is_replaced(step: str) -> None:
 def test_the_setting_keeps_queries_in_the_server() -> None:
     async def scenario(analytics: PlacedAnalytics, workers: Workers) -> None:
         analytics._settings.set("sql.analytics.workers", "off")
-        assert (await analytics.run(DOUBLED, {"t": NUMBERS}, [])).table.num_rows == len(NUMBERS)
+        assert (await analytics.run(ArrowQuery(DOUBLED, {"t": NUMBERS}))).table.num_rows == len(
+            NUMBERS
+        )
         assert not workers.asked
 
     run(scenario)

@@ -31,7 +31,7 @@ from ....catalog.values.type_kinds import SQL_NAMES
 from ...analyze.calls.oids import user_array_oid, user_type_oid
 from ...analyze.enum_casts import Casting, name_enum_casts
 from ...runtime.authorization import Actor
-from ...runtime.relations import find_type
+from ...runtime.relations import Resolver, find_type
 from ...runtime.services import Services
 from ...syntax import schema_statements as s
 from ...syntax import statements
@@ -250,18 +250,14 @@ async def resolve_hints(
 
 
 async def bind_named_enums(
-    services: Services,
-    reader: DescriptorReader,
-    statement: Casting,
-    names: Mapping[tuple[str, ...], int],
-    database: str,
+    resolver: Resolver, statement: Casting, names: Mapping[tuple[str, ...], int]
 ) -> bool:
     """Tells casts their types that no table of the statement has, which are `unbound_types`, and
     whether there were any. Raises SQLError 42704 for a type that nobody knows."""
     types: dict[tuple[str, ...], ColumnType] = {}
     for parts, position in names.items():
         name = ObjectName(parts, position)
-        found = await find_type(services.catalog, reader, name, database)
+        found = await find_type(resolver.services.catalog, resolver.reader, name, resolver.database)
         if found is None:
             raise unknown(name)
         types[parts] = enum_of(found.enum)

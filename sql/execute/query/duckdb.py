@@ -15,7 +15,7 @@ and a column that is plainly one of a table's has the type that the table gives 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from datetime import date
 from functools import partial
@@ -38,7 +38,14 @@ from ....kvlayer.clock import WallClock
 from ....kvlayer.process.offload import Offload
 from ...builtins import evaluator_functions
 from ...builtins.documents import functions as documents
-from ...results.results import Answer, Declared, QueryEvaluator, ResultColumn, arrow_schema
+from ...results.results import (
+    Answer,
+    ArrowQuery,
+    Declared,
+    QueryEvaluator,
+    ResultColumn,
+    arrow_schema,
+)
 from ...runtime.analytic_lanes import LANES_MAX, Lanes, QueryTime, asker
 
 MEMORY_LIMIT = "2GB"
@@ -64,14 +71,8 @@ _CONFIGURATION = (
 class WholeAnswers(QueryEvaluator):
     """An evaluator whose whole answers are its batches together."""
 
-    async def run(
-        self,
-        sql: str,
-        tables: Mapping[str, pa.Table],
-        parameters: Sequence[object],
-        declared: Declared = (),
-    ) -> Answer:
-        async with aclosing(self.answers(sql, tables, parameters, declared, whole=True)) as answers:
+    async def run(self, query: ArrowQuery) -> Answer:
+        async with aclosing(self.answers(query, whole=True)) as answers:
             found = [answer async for answer in answers]
         return Answer(found[0].columns, pa.concat_tables([each.table for each in found]))
 
@@ -102,13 +103,7 @@ class Analytics(WholeAnswers):
         self._closed = False
 
     async def answers(
-        self,
-        sql: str,
-        tables: Mapping[str, pa.Table],
-        parameters: Sequence[object],
-        declared: Declared = (),
-        *,
-        whole: bool = False,
+        self, query: ArrowQuery, *, whole: bool = False
     ) -> AsyncGenerator[Answer, None]:
         """Runs one query, and gives its answer in batches as they are asked for: one at least, and
         no other where it is wanted `whole`.
@@ -119,18 +114,18 @@ class Analytics(WholeAnswers):
         assert not self._closed, "a closed evaluator is asked"
         zone, who = zone_name(), asker()  # of all batches: who takes a later one may be a FETCH
         cursor = (self._connection or await self._connected()).cursor()
-        begin = partial(_begun, cursor, zone, sql, tables, parameters)
-        query = OpenQuery(cursor, begin, declared, whole=whole)
-        self._open.add(query)
+        begin = partial(_begun, cursor, zone, query)
+        opened = OpenQuery(cursor, begin, query.declared, whole=whole)
+        self._open.add(opened)
         time = QueryTime(who)
         try:
-            while not query.ended:
+            while not opened.ended:
                 async with self._lanes.one(who), time.running():
-                    answer = await self._in_lane(cursor, query.next)
+                    answer = await self._in_lane(cursor, opened.next)
                 yield answer
         finally:
-            self._open.discard(query)
-            query.close()
+            self._open.discard(opened)
+            opened.close()
 
     async def _in_lane(self, cursor: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
         """Returns the result of a call on a cursor. The caller holds a lane."""
@@ -146,18 +141,13 @@ class Analytics(WholeAnswers):
             self._running.discard(cursor)
             self._idle.append(lane)
 
-    async def describe(
-        self,
-        sql: str,
-        tables: Mapping[str, pa.Table],
-        parameter_count: int,
-        declared: Declared = (),
-    ) -> tuple[ResultColumn, ...]:
+    async def describe(self, query: ArrowQuery) -> tuple[ResultColumn, ...]:
         """The columns that a query has, without running it. Raises duckdb.Error."""
-        answer = await self.run(f"DESCRIBE {sql}", tables, [None] * parameter_count)
+        parameters = [None] * len(query.parameters)
+        answer = await self.run(ArrowQuery(f"DESCRIBE {query.sql}", query.tables, parameters))
         names, types = answer.table.column(0).to_pylist(), answer.table.column(1).to_pylist()
         return tuple(
-            ResultColumn(str(name), narrowed(_type_of(str(type)) or STRING, declared, place))
+            ResultColumn(str(name), narrowed(_type_of(str(type)) or STRING, query.declared, place))
             for place, (name, type) in enumerate(zip(names, types, strict=True))
         )
 
@@ -198,19 +188,13 @@ def _open_database(wall: WallClock) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _begun(
-    cursor: duckdb.DuckDBPyConnection,
-    zone: str,
-    sql: str,
-    tables: Mapping[str, pa.Table],
-    parameters: Sequence[object],
-) -> _Begun:
+def _begun(cursor: duckdb.DuckDBPyConnection, zone: str, query: ArrowQuery) -> _Begun:
     """A query ready to be computed in a time zone, and its columns' names and DuckDB types."""
     if zone != UTC_NAME:
         cursor.execute(f"SET SESSION TimeZone = '{zone}'")
-    for name, table in tables.items():
+    for name, table in query.tables.items():
         cursor.register(name, table)
-    relation = cursor.sql(sql, params=list(parameters) or None)
+    relation = cursor.sql(query.sql, params=list(query.parameters) or None)
     assert relation is not None, "only queries are run"
     names, types = list(relation.columns), [str(type) for type in relation.types]
     unknown = next((type for type in types if _type_of(type) is None), None)

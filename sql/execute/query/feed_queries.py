@@ -28,7 +28,7 @@ from ....kvlayer.process.fibre import end_slice, in_slices
 from ...analyze import feed_queries
 from ...analyze.given_tables import ROW_NUMBER
 from ...analyze.scalars import Bindings
-from ...lower.transpile import AnalyticSelect, parameter_values, transpile
+from ...lower.transpile import AnalyticSelect, transpile
 from ...parse.statements.feeds import parse_feed_select
 from ...results.results import QueryEvaluator
 from ...runtime.analytic_lanes import ask_as
@@ -145,11 +145,8 @@ class CompiledFeedQuery:
         with _nobodys_session():
             tables = await planned(given_tables, lengthy=len(changes) > CHANGES_SMALL)
             bindings = Bindings((), max(changes.timestamps))
-            values = parameter_values(self.analytic, bindings)
             with asked_of_duckdb(self.analytic, [self.table]):
-                answer = await self.analytics.run(
-                    self.analytic.sql, tables, values, self.analytic.declared
-                )
+                answer = await self.analytics.run(self.analytic.over(tables, bindings))
         columns = self.result.visible_columns
         arrays = [
             _as(column.type, found)

@@ -29,7 +29,7 @@ from ...analyze.calls.row_calls import ValueNeeded
 from ...analyze.columns.output_columns import with_origins
 from ...analyze.given_tables import is_virtual
 from ...analyze.scalars import Bindings, Scalar
-from ...lower.transpile import AnalyticSelect, TableScan, parameter_values
+from ...lower.transpile import AnalyticSelect, TableScan
 from ...plan.drawn_items import DrawnCall, DrawnItems
 from ...plan.plans import NativeSelect, SelectPlan
 from ...results.results import Answer, Result, ResultColumn, Row, arrow_schema, selected
@@ -318,7 +318,6 @@ async def run_analytic(
     when_locked: WhenLocked = WhenLocked.WAIT,
 ) -> Answer:
     """Runs a query in DuckDB over what the transaction sees."""
-    values = parameter_values(select, bindings)
     trace = bindings.trace
     snapshots = {
         scan.registered: await read_arrow(scan, transaction, bindings, when_locked=when_locked)
@@ -327,7 +326,7 @@ async def run_analytic(
     began = 0 if trace is None else trace.begin()
     try:
         with asked_of_duckdb(select):
-            return await bindings.evaluator.run(select.sql, snapshots, values, select.declared)
+            return await bindings.evaluator.run(select.over(snapshots, bindings))
     finally:
         if trace is not None:
             trace.duckdb_milliseconds = trace.since(began)

@@ -11,7 +11,7 @@ from ....catalog.values.errors import SQLError
 from ...introspection.tailrace_internal import JOB_COLUMNS
 from ...lower.transpile import AnalyticSelect
 from ...plan.plans import Plan, SelectPlan, WithPlan
-from ...results.results import QueryEvaluator, ResultColumn, result_columns
+from ...results.results import ArrowQuery, QueryEvaluator, ResultColumn, result_columns
 from ...syntax import changefeed_statements as feeds
 from ...syntax import statements
 from ...syntax.keyspace_statements import BackupKeyspace, RebalanceReplication, RestoreKeyspace
@@ -41,7 +41,9 @@ async def columns_of(
         for scan in select.scans
     }
     with asked_of_duckdb(select, tables):
-        return await analytics.describe(select.sql, empty, len(select.parameters), select.declared)
+        parameters = [None] * len(select.parameters)
+        query = ArrowQuery(select.sql, empty, parameters, select.declared)
+        return await analytics.describe(query)
 
 
 def check_columns_same(

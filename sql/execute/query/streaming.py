@@ -26,7 +26,7 @@ from ....kvlayer.txn import Transaction
 from ...access.key_access import TooManyRows
 from ...analyze.columns.output_columns import with_origins
 from ...analyze.scalars import Bindings
-from ...lower.transpile import AnalyticSelect, TableScan, parameter_values
+from ...lower.transpile import AnalyticSelect, TableScan
 from ...plan.plans import SelectPlan
 from ...results.result_batches import ResultBatches, ResultsOfUser
 from ...results.results import Answer, Result, selected
@@ -117,9 +117,8 @@ async def _whole(
     select: AnalyticSelect, tables: Mapping[str, pa.Table], bindings: Bindings
 ) -> Answers:
     """The query's answers over whole tables."""
-    values = parameter_values(select, bindings)
     with asked_of_duckdb(select):
-        answers = bindings.evaluator.answers(select.sql, tables, values, select.declared)
+        answers = bindings.evaluator.answers(select.over(tables, bindings))
         async with aclosing(answers):
             async for answer in answers:
                 yield answer
@@ -132,7 +131,7 @@ async def _piecewise(
     bindings: Bindings,
 ) -> Answers:
     """The query's answers over the parts of its table, those of few rows put together."""
-    (scan,), values = select.scans, parameter_values(select, bindings)
+    (scan,) = select.scans
     gathered: list[Answer] = []
     row_count = byte_count = 0
     left = limit
@@ -140,7 +139,7 @@ async def _piecewise(
         async for part in parts:
             tables = {scan.registered: part}
             with asked_of_duckdb(select):
-                answer = await bindings.evaluator.run(select.sql, tables, values, select.declared)
+                answer = await bindings.evaluator.run(select.over(tables, bindings))
             if left is not None:
                 answer = Answer(answer.columns, answer.table.slice(0, left))
                 left -= answer.table.num_rows

@@ -24,7 +24,7 @@ from ...analyze.scalars import Bindings
 from ...analyze.views import refuse_view
 from ...results.errors import from_kv
 from ...runtime.authorization import Actor
-from ...runtime.relations import find_table, resolve_all
+from ...runtime.relations import Resolver, find_table
 from ...runtime.services import Services
 from ...runtime.transactions import OpenTransaction
 from ...syntax.statements import CopyFrom, CopyTo, Query
@@ -86,10 +86,9 @@ async def begin_copy(
     transaction = opened.transaction
     await transaction.started()
     at = transaction.read_timestamp
+    resolver = Resolver(services, database, transaction, opened.scope, at, transaction)
     with transaction.tracking(False):  # the leases' deadline says what still holds at the commit
-        relations = await resolve_all(
-            services, transaction, [statement.table], database, opened.scope, at, transaction
-        )
+        relations = await resolver.relations([statement.table])
     descriptor = relations[statement.table.parts]
     refuse_view(descriptor, statement.table, "copy into")
     actor = Actor(services, user, database, transaction)

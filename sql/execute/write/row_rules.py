@@ -48,7 +48,7 @@ from ...analyze.scalars import Bindings, NotNative, Scalar, compile_scalar
 from ...analyze.types.blanks import without_blanks
 from ...lower.transpile import AnalyticSelect, parameter_values, transpile
 from ...parse import parse_expression
-from ...results.results import QueryEvaluator, Row
+from ...results.results import ArrowQuery, QueryEvaluator, Row
 from ...syntax.trees import find_all
 from ..query.evaluator_errors import asked_of_duckdb
 from ..query.result_shape import columns_of
@@ -322,7 +322,7 @@ class _Asked:
             values = parameter_values(self.select, bindings)
             scans = self.select.scans
             given = {scan.registered: _arrow(self.table, scan.places, rows) for scan in scans}
-            answer = await bindings.evaluator.run(self.select.sql, given, values)
+            answer = await bindings.evaluator.run(ArrowQuery(self.select.sql, given, values))
         columns = [
             column_datums(column.type, array)
             for column, array in zip(answer.columns, answer.table.columns, strict=True)

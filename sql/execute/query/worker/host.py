@@ -12,7 +12,7 @@ from .....catalog.values.session_zone import SessionZone, follow
 from .....kvlayer.clock import WallClock
 from .....kvlayer.process.offload import Offload
 from .....kvlayer.worker import VERSION, Channel, Handler, Peer, received_rows, sent_rows
-from ....results.results import Answer, Declared, ResultColumn
+from ....results.results import Answer, ArrowQuery, Declared, ResultColumn
 from ....runtime.analytic_lanes import Asker, ask_as
 from ..duckdb import Analytics
 
@@ -62,7 +62,7 @@ class QueryHost:
             for name, batches in self._tables.pop(number, {}).items()
         }
         self._answers[number] = self._analytics.answers(
-            query.sql, tables, query.parameters, query.declared
+            ArrowQuery(query.sql, tables, query.parameters, query.declared)
         )
         return await self._next(number)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from itertools import count
 
@@ -15,7 +15,7 @@ from .....kvlayer import worker
 from .....kvlayer.metrics import Metrics
 from .....kvlayer.settings import Settings, declare_choice
 from ....builtins.evaluator_functions import IN_PYTHON
-from ....results.results import Answer, Declared, ResultColumn
+from ....results.results import Answer, ArrowQuery, ResultColumn
 from ....runtime.analytic_lanes import asker
 from ..duckdb import Analytics, WholeAnswers
 from .host import SentAnswer, SentQuery
@@ -64,53 +64,35 @@ class PlacedAnalytics(WholeAnswers):
         """Ends the worker, with the queries that it computes."""
         await self._process.close()
 
-    def answers(
-        self,
-        sql: str,
-        tables: Mapping[str, pa.Table],
-        parameters: Sequence[object],
-        declared: Declared = (),
-        *,
-        whole: bool = False,
-    ) -> AsyncGenerator[Answer, None]:
+    def answers(self, query: ArrowQuery, *, whole: bool = False) -> AsyncGenerator[Answer, None]:
         """As `QueryEvaluator.answers`. Raises SQLError 58030 where the worker has died."""
-        if self._for_worker(sql, tables):
-            return self._answers_of_worker(sql, tables, parameters, declared)
-        return self._here.answers(sql, tables, parameters, declared, whole=whole)
+        if self._for_worker(query):
+            return self._answers_of_worker(query)
+        return self._here.answers(query, whole=whole)
 
-    async def describe(
-        self,
-        sql: str,
-        tables: Mapping[str, pa.Table],
-        parameter_count: int,
-        declared: Declared = (),
-    ) -> tuple[ResultColumn, ...]:
+    async def describe(self, query: ArrowQuery) -> tuple[ResultColumn, ...]:
         """As `QueryEvaluator.describe`."""
-        return await self._here.describe(sql, tables, parameter_count, declared)
+        return await self._here.describe(query)
 
-    def _for_worker(self, sql: str, tables: Mapping[str, pa.Table]) -> bool:
+    def _for_worker(self, query: ArrowQuery) -> bool:
         """Whether a query is the worker's."""
-        given = sum(table.num_rows for table in tables.values())
-        if given <= ROWS_HERE_MAX and _MAKES_ROWS.search(sql) is None:
+        given = sum(table.num_rows for table in query.tables.values())
+        if given <= ROWS_HERE_MAX and _MAKES_ROWS.search(query.sql) is None:
             return False
-        return IN_PYTHON.search(sql) is not None and self._settings.get(WORKERS) == "on"
+        return IN_PYTHON.search(query.sql) is not None and self._settings.get(WORKERS) == "on"
 
-    async def _answers_of_worker(
-        self,
-        sql: str,
-        tables: Mapping[str, pa.Table],
-        parameters: Sequence[object],
-        declared: Declared,
-    ) -> AsyncGenerator[Answer, None]:
-        query = SentQuery(sql, list(parameters), declared, zone_name(), asker())
+    async def _answers_of_worker(self, query: ArrowQuery) -> AsyncGenerator[Answer, None]:
+        sent_query = SentQuery(
+            query.sql, list(query.parameters), query.declared, zone_name(), asker()
+        )
         number = next(self._numbers)
         try:
             peer = await self._process.peer()
             try:
-                for name, table in tables.items():
+                for name, table in query.tables.items():
                     for piece in worker.sent_pieces(table):
                         await peer.call("take", number, name, piece)
-                sent: SentAnswer | None = await peer.call("begin", number, query)
+                sent: SentAnswer | None = await peer.call("begin", number, sent_query)
                 while sent is not None:
                     columns, rows = sent
                     yield Answer(columns, pa.Table.from_batches(worker.received_rows(rows)))
