@@ -12,7 +12,7 @@ from itertools import count
 from ..errors import StoreClosed, StoreFull
 from ..files.disk import ZEROS, Disk, DiskFile
 from ..files.spare_descriptors import NO_DESCRIPTORS
-from ..files.syncs import Done
+from ..files.syncs import Done, begin_writing
 from ..process.offload import Offload
 from .errors import LogTruncated
 from .group import ENTRY_OVERHEAD_BYTES, HEADER_BYTES, encode_group
@@ -389,6 +389,7 @@ class CommandLog:
         done = partial(self._synced, last_index)
         if put_off and not self._syncs_beside:
             self._put_off = done
+            begin_writing(self._file, active.end, size)
             asyncio.get_running_loop().call_soon(self._sync_beside)
             return True
         if self._syncs_beside:

@@ -7,15 +7,19 @@ before its Sync never is, and means the same.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from random import Random
 from struct import pack
 
 import pytest
 
+from tailrace.api.pgwire.immediate import GIVEN_SECONDS
 from tailrace.kvlayer.errors import StoreClosed
 from tailrace.kvlayer.files import disk as files
 from tailrace.kvlayer.files.syncs import LaneSyncs
@@ -170,6 +174,43 @@ def test_one_client_is_alone_until_another_speaks(tmp_path: Path) -> None:
         assert log.alone
         await text(other, "SELECT 1")
         assert not log.alone
+
+    at_door(work, tmp_path / "store")
+
+
+def test_a_lone_client_has_the_processor_before_feeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind its answer, and not while that takes long, as where others wait for it, too."""
+    untold: list[bool] = []
+    turns_take = 0.0
+
+    monkeypatch.setattr(immediate, "ALONE_AFTER", 1)
+
+    async def work(door: PgDoor, client: WireClient) -> None:
+        nonlocal turns_take
+        store = door.node.store
+        assert isinstance(store, Store)
+        log, told, numbers = store._ranges.log, [0], count()
+        log.on_durable(told.append)
+
+        def give() -> None:
+            untold.append(told[-1] < log.durable_index)
+            until = time.monotonic() + turns_take
+            while time.monotonic() < until:
+                pass
+
+        async def commits() -> int:
+            untold.clear()
+            for _ in range(100):
+                await run(client, "insert", b"%d" % next(numbers), b"x", b"1")
+            assert all(untold)
+            return len(untold)
+
+        monkeypatch.setattr(os, "sched_yield", give)
+        assert await commits() > 10  # a disk that was slow for once has the next syncs beside
+        turns_take = 1000 * GIVEN_SECONDS
+        assert await commits() <= 1
 
     at_door(work, tmp_path / "store")
 

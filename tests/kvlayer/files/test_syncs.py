@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tailrace.kvlayer.files import syncs
 from tailrace.kvlayer.files.disk import MemoryDisk, RealDisk
 from tailrace.kvlayer.files.syncs import KernelSyncs, LaneSyncs, Syncable, Syncs
+from tailrace.kvlayer.log import CommandLog
 from tailrace.kvlayer.process.offload import OffloadLane, ThreadOffload
 
 Made = Callable[[OffloadLane], Syncs]
@@ -108,3 +110,41 @@ class Pipe:
 
     def fdatasync(self) -> None:
         os.fdatasync(self.descriptor)
+
+
+def test_a_sync_that_was_put_off_finds_its_writing_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk works while the step goes on."""
+    begun: list[bytes] = []
+
+    def begin(descriptor: int, offset: int, size: int, flags: int) -> int:
+        begun.append(os.pread(descriptor, size, offset))
+        return 0
+
+    monkeypatch.setattr(syncs, "_sync_file_range", begin)
+
+    async def scenario() -> None:
+        offload = ThreadOffload()
+        disk = RealDisk(tmp_path / "log")
+        log = await CommandLog.open(disk, offload, flushed_index=0, on_failure=print)
+        log.append(b"beside the loop")
+        await log.wait_durable(1)
+        log.alone = True
+        log.append(b"in the step")
+        assert [b"in the step" in written for written in begun] == [True]
+        log.settle(2, lambda refusal: None)
+        assert log.durable_index == 2
+        await log.close()
+        offload.close()
+
+    asyncio.run(scenario())
+
+
+def test_writing_that_was_begun_is_written(tmp_path: Path) -> None:
+    file = RealDisk(tmp_path / "log").create("a", 4096)
+    file.pwrite(b"xyz", 5)
+    syncs.begin_writing(file, 5, 3)
+    file.fdatasync()
+    file.close()
+    assert (tmp_path / "log" / "a").read_bytes()[5:8] == b"xyz"

@@ -1,4 +1,5 @@
-"""A column is of the sources of its own query, or of a query around it that it may name."""
+"""A column is of the sources of its own query, or of a query around it that it may name. Scopes are
+made in slices."""
 
 from __future__ import annotations
 
@@ -7,9 +8,11 @@ from sqlglot import exp, parse_one
 
 from tailrace.catalog.descriptors.descriptor import Column
 from tailrace.catalog.values.column_types import ColumnType
-from tailrace.sql.analyze.binder import Relations
+from tailrace.catalog.values.errors import SQLError
+from tailrace.sql.analyze.binder import Relations, scopes_in
 from tailrace.sql.analyze.types.types import Types
 from tests.harness.descriptors import INT8, KEY, STRING, table
+from tests.harness.slices import run_in_least_slices
 
 RELATIONS: Relations = {
     ("t",): table(name="t"),
@@ -41,3 +44,36 @@ def test_columns_are_found_in_their_scopes(text: str, types: dict[str, ColumnTyp
     known = Types(query, RELATIONS)
     named = [column for column in query.find_all(exp.Column) if column.name in types]
     assert {column.name: known.of(column) for column in named} == types
+
+
+def slices_of(query: exp.Expr) -> int:
+    return run_in_least_slices(lambda: scopes_in(query))[0]
+
+
+def test_scopes_are_made_one_by_one() -> None:
+    sides = 100
+    query = parse_one(" UNION ALL ".join(["SELECT 1"] * sides), dialect="postgres")
+    made_looked_at_dismantled = 3 * (2 * sides - 1)
+    assert slices_of(query) > made_looked_at_dismantled
+
+
+ROWS = ", ".join(f"({k}, $1)" for k in range(500))
+KEYS = ", ".join(f"${k}" for k in range(1, 500))
+
+
+@pytest.mark.parametrize(
+    "text", [f"SELECT * FROM (VALUES {ROWS}) v (a, b)", f"SELECT k FROM t WHERE k IN ({KEYS})"]
+)
+def test_long_constants_are_looked_at_in_slices(text: str) -> None:
+    query = parse_one(text, dialect="postgres")
+    before = query.copy()
+    assert slices_of(query) > 499
+    assert query == before
+
+
+def test_constants_are_put_back_behind_an_error() -> None:
+    query = parse_one(f"SELECT 1 FROM t, t WHERE k IN ({KEYS})", dialect="postgres")
+    before = query.copy()
+    with pytest.raises(SQLError, match="specified more than once"):
+        slices_of(query)
+    assert query == before
