@@ -3,8 +3,9 @@
 A browser sends what it has of passwords with every request to this server, also with those that a
 page of another site makes; and a server that asks nobody answers them all. Such a page cannot read
 the replies, so reading is as it was. A request that may change something is refused where its
-browser says that it comes from elsewhere (`Sec-Fetch-Site`, else `Origin`), and a POST where its body has
-a type that forms of other sites may send, which nothing here takes. Programs send neither header.
+browser says that it comes from elsewhere (`Sec-Fetch-Site`, else `Origin`), and a POST where its
+body has a type that forms of other sites may send, which no POST here takes. Programs send neither
+header.
 """
 
 from __future__ import annotations
