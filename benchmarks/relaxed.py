@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 
 from benchmarks.outcome import print_outcome
 from benchmarks.servers import tailrace_server
-from tailrace.api.cli.relaxed import LINES_PER_REQUEST, send
+from tailrace.api.cli.relaxed import pieces_of, send
 from tailrace.api.demo.crashes.writers import CrashStore
 from tailrace.kvlayer.relaxed.attachment import LocalAttachment
 from tailrace.kvlayer.relaxed.domain import Domain
@@ -210,8 +210,8 @@ def _fold(events: pa.Table) -> None:
 
 def _read(lines: pa.Table) -> None:
     reader, seen = Reader(DOMAIN, 0), 0
-    for start in range(0, lines.num_rows, LINES_PER_REQUEST):
-        reader.feed(lines.slice(start, LINES_PER_REQUEST))
+    for piece in pieces_of(lines):
+        reader.feed(piece)
         for change_set in reader.advance(events_min=EVENTS_WANTED):
             seen += change_set.event_count
     assert reader.pending_count == 0 and not reader.gaps(), seen
@@ -252,8 +252,8 @@ def _load(client: Client, url: str, number: int, lines: pa.Table) -> float:
     client.execute(_create("crashes"))
     client.execute(f"CREATE RELAXED LOG log_{number} FOR TABLES (crashes)".encode())
     began = time.perf_counter()
-    for start in range(0, lines.num_rows, LINES_PER_REQUEST):
-        send(url, f"log_{number}", lines.slice(start, LINES_PER_REQUEST))
+    for piece in pieces_of(lines):
+        send(url, f"log_{number}", piece)
     seconds = time.perf_counter() - began
     (found,) = client.execute("SELECT count(*), count(issue) FROM crashes").fetchall()
     copied = client.execute(f"SELECT count(*), count(issue) FROM copied_{number}".encode())

@@ -6,10 +6,10 @@ The rooms, each of which imports only from those behind it:
     `execute`        plans and statements carried out
     `introspection`  virtual tables
     `runtime`        what statements are executed with: services, rights, plans that are kept
-    `plan`           from bound statements to plans
+    `plan`           from bound statements to plans; the rights that they need
     `lower`          queries in DuckDB's words
     `access`         rows by their keys
-    `analyze`        names, types and rights of a statement
+    `analyze`        names and types of a statement
     `parse`          from text to statements
     `builtins`       functions and operators
     `results`        rows and errors

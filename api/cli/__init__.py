@@ -1,4 +1,4 @@
-"""The command line: `tailrace serve | sql | demo | bench`.
+"""The command line: `tailrace serve | sql | backup | raw | …`.
 
 `main` is the entry point. A command that fails prints one line that says what was wrong and what to
 do, and exits with 1; a wrong command line exits with 2.

@@ -37,7 +37,7 @@ class LazyCommand:
 
 
 class LazyGroup(TyperGroup):
-    """The commands that `commands_of` was given."""
+    """The commands that `known` names."""
 
     known: dict[str, LazyCommand] = {}  # noqa: RUF012  set once, where the application is made
 

@@ -3,8 +3,9 @@
 A browser sends what it has of passwords with every request to this server, also with those that a
 page of another site makes; and a server that asks nobody answers them all. Such a page cannot read
 the replies, so reading is as it was. A request that may change something is refused where its
-browser says that it comes from elsewhere (`Sec-Fetch-Site`, else `Origin`), and where its body has
-a type that forms of other sites may send, which nothing here takes. Programs send neither header.
+browser says that it comes from elsewhere (`Sec-Fetch-Site`, else `Origin`), and a POST where its
+body has a type that forms of other sites may send, which no POST here takes. Programs send neither
+header.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from .problems import Problem
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 OWN_SITES = frozenset({"same-origin", "none"})
 FORM_TYPES = frozenset({"text/plain", "application/x-www-form-urlencoded", "multipart/form-data"})
-"""What a page may send to another site without asking it before."""
+"""What a page may POST to another site without asking it before. PUT it always asks for: the value
+of a raw key may have any type, such as the one that curl says by itself."""
 
 
 class SameOrigin:
@@ -45,7 +47,7 @@ def _refusal(scope: Scope) -> Problem | None:
             hint="Use the dashboard under the server's own address, or a program.",
         )
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind in FORM_TYPES:
+    if scope["method"] == "POST" and kind in FORM_TYPES:
         return Problem(
             title="Unsupported Media Type",
             status=415,

@@ -96,14 +96,19 @@ class Segment:
     torn_at: int | None
 
 
-def read_segment(path: Path, start: int = 0) -> Segment:
-    """Every whole frame of a segment, from an earlier read's `end` on. Raises SegmentDamaged and
-    OSError."""
+def read_segment(path: Path, start: int = 0, bytes_max: int = -1) -> Segment:
+    """Every whole frame of a segment, from an earlier read's `end` on; where `bytes_max` is given,
+    as many as it has room for, and one at least. Raises SegmentDamaged and OSError."""
+    assert bytes_max < 0 or bytes_max >= _FRAME.size, bytes_max
     with path.open("rb") as file:
         head = file.read(FIRST_LINE_LENGTH)
         start = max(start, len(head))
         file.seek(start)
-        data = file.read()
+        data = file.read(bytes_max)
+        if len(data) >= _FRAME.size:
+            lacking = _FRAME.size + _FRAME.unpack_from(data)[0] - len(data)
+            data += file.read(min(max(lacking, 0), FRAME_BYTES_MAX))
+        more = bool(file.read(1))
     try:
         if not head.startswith(FIRST_LINE) or not head.endswith(b"\n"):
             raise ValueError
@@ -116,7 +121,7 @@ def read_segment(path: Path, start: int = 0) -> Segment:
     while offset < len(data):
         payload = _frame(data, offset)
         if payload is None:
-            torn_at = start + offset
+            torn_at = start + offset if not more or not offset else None
             break
         if zlib.crc32(payload) != _FRAME.unpack_from(data, offset)[1]:
             raise SegmentDamaged(

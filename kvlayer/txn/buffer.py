@@ -2,7 +2,7 @@
 
 A transaction keeps what it writes here while that is little, and holds the keys by locks; it
 commits all of it as versions, in one entry of the log. What outgrows the buffer becomes intents
-(`spilling`). Values include their version headers.
+(`writing.spill_step`). Values include their version headers.
 
     sequence  1  put k = a       k: 1 a
               2  SAVEPOINT s

@@ -1,4 +1,4 @@
-"""Analysis: what the names of a statement are, of which types, and which rights it needs.
+"""Analysis: what the names of a statement are, and of which types.
 
 What lives here: the binder and views, types (`types`), functions that are queries or calls
 (`calls`), and what columns a statement has (`columns`). It promises PostgreSQL's errors before

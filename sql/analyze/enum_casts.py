@@ -1,7 +1,7 @@
 """Casts to enumerations: `'ok'::mood` names a type that only the catalog tells.
 
 Expressions know no catalog. So before a statement is planned each such cast is told which version
-of the type it means: the one that the statement's own tables have, or else (`named_enums`) the
+of the type it means: the one that the statement's own tables have, or else (`name_enum_casts`) the
 newest one.
 """
 

@@ -37,6 +37,17 @@ def test_what_forms_send_is_not_taken(door: HttpDoor, kind: str) -> None:
         assert problem_of(answer)["status"] == 415, path
 
 
+def test_value_of_a_raw_key_has_any_type(door: HttpDoor) -> None:
+    """curl says that what it puts is of a form. A page of another site may not put it."""
+    door.sql("CREATE KEYSPACE ks")
+    sent = {"content-type": "application/x-www-form-urlencoded"}
+    assert door.client.put("/v1/keyspaces/ks/keys/a", content=b"1", headers=sent).status_code == 200
+    assert door.client.get("/v1/keyspaces/ks/keys/a").content == b"1"
+    foreign = {**sent, "sec-fetch-site": "cross-site"}
+    answer = door.client.put("/v1/keyspaces/ks/keys/a", content=b"2", headers=foreign)
+    assert answer.status_code == 403
+
+
 def test_own_pages_and_programs_may(door: HttpDoor) -> None:
     own = f"http://127.0.0.1:{door.port}"
     for headers in (

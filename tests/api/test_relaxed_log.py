@@ -7,13 +7,17 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Sequence
+from pathlib import Path
 from random import Random
 
 import httpx2
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
+from tailrace.api.cli.relaxed import relaxed_app
 from tailrace.kvlayer.relaxed.events import Event, Line, Record, Snapshot, lines_table
+from tailrace.kvlayer.relaxed.segment import SegmentWriter
 from tailrace.sql.execute.write.relaxed_load import BESIDE_EVENTS
 from tests.harness.http_door import ARROW, JSON_LINES, HttpDoor, problem_of
 from tests.kvlayer.relaxed.relaxed_lines import DOMAIN, Store
@@ -284,3 +288,50 @@ def test_incomplete_epoch_needs_a_snapshot(logged: HttpDoor) -> None:
     cells = {("crashes", b"1", "signal"): b"7", ("crashes", b"3", "note"): b"new"}
     _taken(logged, [Snapshot(domain=DOMAIN, cut=9, cells=cells)])
     assert _rows(logged) == [[1, 8, None], [3, None, "new"]]
+
+
+def _load(door: HttpDoor, folder: Path, *, status: int = 0) -> str:
+    segments = map(str, sorted(folder.glob("*.relaxed")))
+    found = CliRunner().invoke(
+        relaxed_app, ["load", "d", *segments, "--url", f"http://127.0.0.1:{door.port}"]
+    )
+    assert found.exit_code == status, found.output
+    return found.output if found.exception is None else str(found.exception)
+
+
+def test_segments_of_any_length_are_loaded_within_the_bound(
+    logged: HttpDoor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bound is less than a segment. Events of one process wait for those of the other."""
+    monkeypatch.setattr("tailrace.api.cli.relaxed.PIECE_BYTES", 20_000)
+    logged.sql("SET CLUSTER SETTING relaxed.pending_bytes_max = 100000")
+    first, second = (SegmentWriter(tmp_path / f"{name}.relaxed", DOMAIN) for name in "ab")
+    first.snapshot(START)
+    note = b"n" * 1000
+    for epoch in range(1, 401):
+        id = epoch * 10
+        first.append(DOMAIN, id, 0, [("crashes", b"%d" % id, "note", None, note)])
+        second.append(DOMAIN, id + 1, 0, [("crashes", b"%d" % (id + 1), "note", None, note)])
+        first.record(_record(0 if epoch == 1 else id - 7, id + 2, 2))
+        second.record(_record(id + 2, id + 3, 0))
+    output = _load(logged, tmp_path)
+    assert output.splitlines()[-1] == (
+        f"domain {DOMAIN:016x}: last cut 0000000000000fa3, 0 events pending"
+    )
+    assert logged.rows("SELECT count(*) FROM crashes WHERE length(note) = 1000") == [[800]]
+
+
+def test_snapshot_behind_refused_lines_is_loaded(logged: HttpDoor, tmp_path: Path) -> None:
+    """The store was written behind the log's back; what is refused of it stops no load."""
+    before, behind = (SegmentWriter(tmp_path / f"{name}.relaxed", DOMAIN) for name in "ab")
+    before.snapshot(START)
+    before.append(DOMAIN, 5, 0, [("crashes", b"1", "signal", b"9", b"6")])
+    before.record(_record(0, 6, 1))
+    before.record(_record(6, 7, 0))
+    assert "send a snapshot" in _load(logged, tmp_path, status=1)
+    behind.snapshot(Snapshot(domain=DOMAIN, cut=20, cells={("crashes", b"1", "signal"): b"4"}))
+    behind.append(DOMAIN, 25, 0, [("crashes", b"1", "signal", b"4", b"8")])
+    behind.record(_record(20, 26, 1))
+    behind.record(_record(26, 27, 0))
+    _load(logged, tmp_path)
+    assert _rows(logged) == [[1, 8, None]]

@@ -143,7 +143,7 @@ def test_who_takes_over_writes_above_its_leader(crashes: bool) -> None:
         ahead = Timestamp(store.clock.now() + duration(seconds=30))
         await following(store, resolved=ahead)
         await store.replica(SPAN, taking(ahead))
-        with pytest.raises(ReplicaRefused, match=r"^the keyspace is a replica: "):
+        with pytest.raises(ReplicaRefused, match="the keyspace is a replica"):
             await RawKeyspace(store, 7).put(b"k", b"mine")
         if crashes:
             crash(sim)

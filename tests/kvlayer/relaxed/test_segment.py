@@ -85,6 +85,24 @@ def test_reading_goes_on_where_it_ended(tmp_path: Path) -> None:
     assert pa.Table.from_batches(seen).equals(whole.lines)
 
 
+def test_segment_is_read_in_pieces(tmp_path: Path) -> None:
+    """Of whole frames, of which one may be longer than a piece; a cut end is told with the last."""
+    path = _written(tmp_path)
+    whole = read_segment(path)
+    for size in (8, 40, 100, whole.end):
+        pieces, end = [], 0
+        while (piece := read_segment(path, end, size)).lines.num_rows:
+            assert piece.torn_at is None
+            pieces.append(piece.lines)
+            end = piece.end
+        assert pa.concat_tables(pieces).equals(whole.lines), size
+        assert (end, len(pieces) == 1) == (whole.end, size == whole.end)
+    path.write_bytes(path.read_bytes()[:-1])
+    torn = read_segment(path, 0, whole.end)
+    assert torn.torn_at == torn.end
+    assert read_segment(path, torn.end, 8).torn_at == torn.end
+
+
 def test_frame_that_is_too_long_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
