@@ -86,6 +86,10 @@ from .verify import FeedVerification, Verified
 HOME_FIRST_SECONDS = 1.0
 """How long a new feed waits for the node where it was created: that one hears of it at once."""
 
+ENDED_MAX = 100
+"""Feeds that have ended here and of which it is still told what was measured: 10 KiB to 2 MiB each,
+and a schedule begins a feed a minute."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedStatus:
@@ -328,7 +332,16 @@ class Changefeeds:
         live = self._live.get(claim.job_id)
         if live is None or live.ended:
             live = self._live[claim.job_id] = LiveFeed(claim.job_id)
-        await ChangefeedJob(self._services, claim, live).run()
+        try:
+            await ChangefeedJob(self._services, claim, live).run()
+        finally:
+            self._forget_ended()
+
+    def _forget_ended(self) -> None:
+        ended = [job_id for job_id, live in self._live.items() if live.ended]
+        for job_id in ended[:-ENDED_MAX]:
+            del self._live[job_id]
+            self._lagging.pop(job_id, None)
 
     async def run_schedule(self, context: JobContext) -> None:
         """Runs a claimed schedule (`ScheduleJob.run`)."""

@@ -67,8 +67,8 @@ class LaneState(Enum):
 
 @dataclass(slots=True)
 class _Queued:
-    """Versions that wait. `start` is how many of the batch have gone on already, `arrived_ns` when
-    it came from the range feed."""
+    """Versions that wait. `start` is how many of the batch have gone on already, `size` what those
+    that have not are charged, `arrived_ns` when the batch came from the range feed."""
 
     batch: ValueBatch
     upto: Timestamp
@@ -107,9 +107,9 @@ class _Taken:
     commits: list[CommitTimes] = field(default_factory=list)
     """The commits of the batches that end in the slice."""
     size: int = 0
-    """The bytes that these batches were charged."""
+    """The bytes that the versions were charged."""
     bytes: int = 0
-    """About what the slice's own versions are of it."""
+    """About as many, which is never nothing for a version."""
 
 
 class LaneEnd(Protocol):
@@ -564,7 +564,8 @@ class TableLane:
     def _take(self, proof: Proof) -> _Taken:
         """A slice from the head of the queue: whole batches while they fit and are proven.
 
-        Rows of a batch are taken to be of one size; one row at least is taken, however large.
+        Rows of a batch are taken to be of one size, and a slice takes its share of the charge; one
+        row at least is taken, however large.
         """
         waiting = self._waiting
         taken = _Taken(proof)
@@ -579,10 +580,15 @@ class TableLane:
                     break
                 taken.proof = further
             batch = head.batch
-            row_bytes = head.size // len(batch) + 1
+            left = len(batch) - head.start
+            row_bytes = head.size // left + 1
             room = min(self._rows_max - len(versions), (SLICE_BYTES - taken.bytes) // row_bytes + 1)
             stop = min(head.start + room, len(batch))
-            taken.bytes += row_bytes * (stop - head.start)
+            count = stop - head.start
+            part = head.size * count // left
+            head.size -= part
+            taken.size += part
+            taken.bytes += row_bytes * count
             taken.batches.append(batch)
             if head.start == 0 and stop == len(batch):
                 versions.keys += batch.keys
@@ -598,7 +604,6 @@ class TableLane:
             head.start = stop
             if stop == len(batch):
                 waiting.popleft()
-                taken.size += head.size
                 taken.commits.append(
                     (batch.commit_called_ns, batch.appended_ns, batch.durable_ns, head.arrived_ns)
                 )

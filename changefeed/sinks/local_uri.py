@@ -25,6 +25,8 @@ from .uri import shown_place
 
 NAME_BYTES_MAX = 255
 """The longest name of a file, by every file system that there is."""
+PATH_BYTES_MAX = 3_500
+"""The longest path: Linux takes 4,095 bytes, and files of longer names stand in it or beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,10 @@ class LocalForm:
 
     def read(self, uri: str) -> LocalURI:
         """Raises SQLError 22023 for what is no such URI."""
-        parts = urlsplit(uri)
+        try:
+            parts = urlsplit(uri)
+        except ValueError:
+            raise self.bad(uri, "it cannot be read") from None
         if not parts.path.startswith("/") or (parts.netloc and not self.hosts):
             raise self.bad(uri, "a path follows three slashes")
         if parts.fragment:
@@ -122,6 +127,12 @@ def path_under(roots: Sequence[Path], text: str, *, shown: str, what: str) -> Pa
             "22023",
             f"{what} path {shown_place(shown)!r} is refused",
             detail=f"A name has at most {NAME_BYTES_MAX} bytes.",
+        )
+    if len(os.fsencode(roots[0] / text)) > PATH_BYTES_MAX:
+        raise SQLError(
+            "22023",
+            f"{what} path {shown_place(shown)!r} is refused",
+            detail=f"A path has at most {PATH_BYTES_MAX} bytes.",
         )
     path = (roots[0] / text).resolve()
     if not any(root.resolve() in path.parents for root in roots):

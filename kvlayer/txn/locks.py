@@ -194,18 +194,23 @@ class LockTable:
                 self._wake_readers(queue)
                 self._pass_on(key, queue)
 
-    def release_locks(self, record: TransactionRecord, *, after: int = -1) -> None:
-        """Frees the keys that the transaction locked since sequence `after`; all, when it has
-        ended."""
-        if after < 0:
-            free, shared = record.locks, record.shares
-            record.locks, record.shares = {}, {}
-        else:
-            free = {key: at for key, at in record.locks.items() if at > after}
-            shared = {key: at for key, at in record.shares.items() if at > after}
-            for held, some in ((record.locks, free), (record.shares, shared)):
-                for key in some:
-                    del held[key]
+    def release_locks(self, record: TransactionRecord) -> None:
+        """Frees the keys of a transaction that has ended."""
+        free, shared = record.locks, record.shares
+        record.locks, record.shares = {}, {}
+        self._free(record, free, shared)
+
+    def release_last(self, record: TransactionRecord, count: int, *, after: int) -> bool:
+        """Frees the last `count` keys of those that the transaction locked since sequence `after`,
+        or all of them. Says whether there may be more."""
+        free = _last(record.locks, count, after)
+        shared = _last(record.shares, count - len(free), after)
+        self._free(record, free, shared)
+        return len(free) + len(shared) == count
+
+    def _free(
+        self, record: TransactionRecord, free: dict[bytes, int], shared: dict[bytes, int]
+    ) -> None:
         for key in free:
             del self.locks[key]
         for key in shared:
@@ -400,3 +405,16 @@ class LockTable:
             f"<LockTable intents={len(self.intents)} locks={len(self.locks)} "
             f"shares={len(self.shares)} queues={len(self._queues)}>"
         )
+
+
+def _last(held: dict[bytes, int], count: int, after: int) -> dict[bytes, int]:
+    """Takes the last `count` keys of those that were locked since sequence `after`, or all of them.
+    No key was locked at a sequence below that of the key before it."""
+    taken: dict[bytes, int] = {}
+    while held and len(taken) < count:
+        key, at = held.popitem()
+        if at <= after:
+            held[key] = at
+            break
+        taken[key] = at
+    return taken

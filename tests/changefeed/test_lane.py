@@ -499,6 +499,22 @@ def test_rows_that_wait_are_charged_to_the_boundary() -> None:
     assert bench.budget.held + bench.budget.used == charged
 
 
+def test_rows_that_wait_are_charged_slice_by_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the slice in which their batch ends goes on, and they are cut again behind it."""
+    monkeypatch.setattr(lane, "SLICE_BYTES", 1_000)
+    bench = Bench(*KEY_CHANGE)
+    bench.push(*[(k, 120 + k) for k in range(60)], (99, 90))
+    charged = bench.budget.used
+    bench.advance()
+    assert bench.shown == [(99, 90)]
+    assert bench.budget.held > 0.9 * charged
+    bench.checkpoint(99)
+    bench.advance()
+    assert len(bench.shown) == 61
+    assert max(bench.sizes) < 2_000
+    assert sum(bench.sizes) == bench.budget.used == charged
+
+
 def test_large_rows_are_cut_into_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lane, "SLICE_BYTES", 1_000)
     bench = Bench()

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from tailrace.api.feeds import ChangefeedResumer, ScheduleResumer
 from tailrace.catalog.jobs import JobRegistry, JobState, Resumer
-from tailrace.changefeed import JOB_KIND, Changefeeds, FeedState
+from tailrace.changefeed import JOB_KIND, Changefeeds, FeedState, feeds
 from tailrace.changefeed.schedules import SCHEDULE_KIND
 from tailrace.kvlayer.protected_timestamp import records
 from tests.changefeed.feeds import FeedBench, TargetKind
@@ -110,6 +112,24 @@ def test_paused_feed_waits_and_goes_on() -> None:
             assert only.bench.rows() == {1: "old", 2: "old", 3: "later"}
 
     sim = Simulation(4)
+    sim.run(scenario())
+
+
+def test_feeds_that_ended_long_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "ENDED_MAX", 2)
+
+    async def scenario() -> None:
+        async with open_feed_nodes(sim, 1) as [only]:
+            runs = await only.bench.create()
+            ended = []
+            for each in range(4):
+                job_id = await only.bench.create(f"target://{each}", initial_scan="only")
+                await only.registry.wait(job_id, JobState.SUCCEEDED, timeout=10)
+                ended.append(job_id)
+            known = [each for each in (runs, *ended) if only.feeds.feed(each) is not None]
+            assert known == [runs, *ended[-2:]]
+
+    sim = Simulation(11)
     sim.run(scenario())
 
 

@@ -70,6 +70,7 @@ def test_link_inside_roots_is_the_same_file(tmp_path: Path) -> None:
         "duckdb:///",
         "duckdb:///folder/",
         "duckdb://mirror.duckdb",
+        "duckdb://[mirror/x.duckdb",
         "duckdb:mirror.duckdb",
         "duckdb:///x.duckdb#part",
         "duckdb:///x%00.duckdb",
@@ -83,6 +84,11 @@ def test_bad_uri_says_how_to_write_one(tmp_path: Path, uri: str) -> None:
     error = refusal(locations(tmp_path), uri)
     assert error.sqlstate in ("22023", "42501")
     assert error.hint is not None
+
+
+def test_a_path_may_be_too_long(tmp_path: Path) -> None:
+    """Also one of short names."""
+    assert refusal(locations(tmp_path), f"duckdb:///{'a/' * 3_000}x.duckdb").sqlstate == "22023"
 
 
 def test_unknown_parameter_lists_known(tmp_path: Path) -> None:

@@ -91,6 +91,33 @@ def test_large_rollback_to_is_sliced(monkeypatch: pytest.MonkeyPatch) -> None:
     sim.run(main())
 
 
+def test_many_locks_are_freed_a_portion_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewind, "LOCKS_AT_ONCE", 7)
+    sim = Simulation(9)
+    names = [key(f"{i:03}") for i in range(100)]
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            holder = store.begin()
+            await holder.lock(names[:10])
+            mark = await holder.savepoint()
+            await holder.lock(names[5:60])
+            await holder.lock(names[50:], mode=LockMode.SHARED)
+            locks = store._ranges.locks
+            seen = {len(locks.locks) + len(locks.shares)}
+            undoing = asyncio.create_task(holder.rollback_to(mark))
+            while not undoing.done():
+                await asyncio.sleep(0)
+                seen.add(len(locks.locks) + len(locks.shares))
+            assert locks.locks.keys() == set(names[:10])
+            assert not locks.shares
+            assert len(seen) > 10
+            store.check_invariants()
+            await holder.rollback()
+
+    sim.run(main())
+
+
 def test_half_of_a_rollback_cannot_be_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewind, "COMMAND_ROWS_MAX", 1)
     sim = Simulation(4)

@@ -14,6 +14,7 @@ query: any other name would be taken for a file's.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -105,7 +106,7 @@ def _explained(sql: str) -> Judged:
     # Positions are in bytes of UTF-8.
     text = sql.encode()
     starts = [position for position, _ in tokens] + [len(text)]
-    words = [text[start:end].split(None, 1)[0].decode().lower() for start, end in pairwise(starts)]
+    words = [_word(text[start:end]) for start, end in pairwise(starts)]
     assert words[0] == "explain", words
     analyze = len(words) > 1 and words[1] in ("analyze", "analyse")
     behind = 2 if analyze else 1
@@ -113,6 +114,13 @@ def _explained(sql: str) -> Judged:
         raise SQLError("0A000", "EXPLAIN of a mirror's query takes no options but ANALYZE")
     kind = duckdb.ExplainType.ANALYZE if analyze else duckdb.ExplainType.STANDARD
     return Judged(text[starts[behind] :].decode(), kind)
+
+
+def _word(token: bytes) -> str:
+    """The word, or the parenthesis, that a token is: right behind it a comment may stand."""
+    found = re.match(rb"\(|\w*", token)
+    assert found is not None, token
+    return found[0].decode().lower()
 
 
 _EXPLAIN_OPTIONS = ("analyze", "analyse", "format", "codegen")

@@ -177,6 +177,8 @@ def test_error_carries_its_state(tmp_path: Path, sql: str, sqlstate: str) -> Non
         ("EXPLAIN ANALYZE COPY (SELECT 1) TO '{file}' (FORMAT csv, USE_TMP_FILE false)", "25006"),
         ("EXPLAIN ANALYZE COPY (SELECT 1) TO '{file}.wal' (FORMAT csv)", "25006"),
         ("EXPLAIN /* then */ ANALYZE\nCHECKPOINT", "25006"),
+        ("EXPLAIN/* then */ANALYZE/**/CHECKPOINT", "25006"),
+        ("EXPLAIN/**/(/**/ANALYZE) SELECT 1", "0A000"),
         ("EXPLAIN (ANALYZE) COPY (SELECT 1) TO '{file}'", "0A000"),
         ("COPY (SELECT 1) TO '{file}' (FORMAT csv, USE_TMP_FILE false)", "25006"),
         ("SELECT * FROM read_blob('{file}.wal')", "42501"),
@@ -309,7 +311,9 @@ def test_missing_file_is_not_made(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-@pytest.mark.parametrize("sql", ["DESCRIBE orders", "SHOW TABLES", "EXPLAIN FROM orders"])
+@pytest.mark.parametrize(
+    "sql", ["DESCRIBE orders", "SHOW TABLES", "EXPLAIN FROM orders", "EXPLAIN--why\nFROM orders"]
+)
 def test_looking_around_is_reading(tmp_path: Path, sql: str) -> None:
     async def scenario(mirrors: Mirrors) -> None:
         async with mirrors.open(ORDERS):
