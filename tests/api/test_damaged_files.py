@@ -29,7 +29,7 @@ def test_rows_of_a_damaged_block_are_refused_as_such(tmp_path: Path) -> None:
     with tailrace.open(tmp_path / "data") as db:
         for text in ("SELECT count(*) FROM t", "SELECT max(v) FROM t", "CREATE INDEX ON t (v)"):
             with pytest.raises(
-                SQLError, match="files are damaged.*restore the data folder"
+                SQLError, match=r"files are damaged.*restore the data folder"
             ) as told:
                 db.sql(text)
             assert told.value.sqlstate == "XX001"
