@@ -15,8 +15,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 from ..span import Span
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    """`least` and `greatest` are the bounds of the keys that the run began with."""
+
+    sequence: int
+    keys: list[bytes]
+    least: bytes
+    greatest: bytes
 
 
 class Intents:
@@ -27,40 +38,48 @@ class Intents:
     of its last writing.
     """
 
-    __slots__ = ("_greatest", "_in_order", "_least", "_runs", "count", "rewritten")
+    __slots__ = (
+        "_greatest",
+        "_least",
+        "_runs",
+        "_with_greatest",
+        "_with_least",
+        "count",
+        "rewritten",
+    )
 
     def __init__(self) -> None:
         self.count = 0
         self.rewritten: dict[bytes, int] = {}
-        self._runs: deque[tuple[int, list[bytes]]] = deque()
+        self._runs: deque[_Run] = deque()
         # No unresolved intent lies outside of these bounds.
         self._least = self._greatest = b""
-        self._in_order = True
+        # The runs of which each has the least key of those from it on: the first of them gives the
+        # bound, also when runs before it are gone. None where the last run has gone since.
+        self._with_least: deque[_Run] | None = deque()
+        self._with_greatest: deque[_Run] = deque()
 
     def __len__(self) -> int:
         return self.count
 
     def __iter__(self) -> Iterator[bytes]:
-        for _, keys in self._runs:
-            yield from keys
+        for run in self._runs:
+            yield from run.keys
 
     def append(self, sequence: int, keys: list[bytes]) -> None:
         """Adds a run of keys that are written for the first time. Nobody changes the list from now
         on."""
-        assert not self._runs or self._runs[-1][0] <= sequence, (self._runs[-1][0], sequence)
-        ordered = sorted(keys)
-        least, greatest = ordered[0], ordered[-1]
-        self._in_order = self._in_order and self._greatest < least and ordered == keys
-        self._least = min(self._least, least) if self._greatest else least
-        self._greatest = max(self._greatest, greatest)
-        self._runs.append((sequence, keys))
+        assert not self._runs or self._runs[-1].sequence <= sequence, (self._runs[-1], sequence)
+        run = _Run(sequence, keys, min(keys), max(keys))
+        self._runs.append(run)
         self.count += len(keys)
+        self._bound_by(run)
 
     def first(self, count: int) -> list[bytes]:
         """The first `count` keys, or all that there are."""
         found: list[bytes] = []
-        for _, keys in self._runs:
-            found += keys
+        for run in self._runs:
+            found += run.keys
             if len(found) >= count:
                 break
         return found[:count]
@@ -69,32 +88,39 @@ class Intents:
         """The last `count` keys of those whose first writing was after sequence `after`, or all of
         them."""
         found: deque[bytes] = deque()
-        for sequence, keys in reversed(self._runs):
-            if sequence <= after or len(found) >= count:
+        for run in reversed(self._runs):
+            if run.sequence <= after or len(found) >= count:
                 break
-            found.extendleft(reversed(keys))
+            found.extendleft(reversed(run.keys))
         return list(found)[-count:]
 
     def drop_first(self, keys: Collection[bytes]) -> None:
         """Removes the keys, which are the first ones: their intents are resolved."""
         left = len(keys)
         while left:
-            sequence, run = self._runs.popleft()
-            if len(run) > left:
-                self._runs.appendleft((sequence, run[left:]))
-            left -= min(left, len(run))
+            run = self._runs[0]
+            if len(run.keys) > left:
+                run.keys = run.keys[left:]
+                break
+            self._runs.popleft()
+            left -= len(run.keys)
+            for bounding in filter(None, (self._with_least, self._with_greatest)):
+                if bounding[0] is run:
+                    bounding.popleft()
         self._drop(keys)
-        if self._runs and self._in_order:
-            self._least = self._runs[0][1][0]
+        self._set_bounds()
 
     def drop_last(self, keys: Collection[bytes]) -> None:
         """Removes the keys, which are the last ones: their intents are undone."""
         left = len(keys)
         while left:
-            sequence, run = self._runs.pop()
-            if len(run) > left:
-                self._runs.append((sequence, run[:-left]))
-            left -= min(left, len(run))
+            run = self._runs[-1]
+            if len(run.keys) > left:
+                run.keys = run.keys[:-left]
+                break
+            self._runs.pop()
+            left -= len(run.keys)
+            self._with_least = None
         self._drop(keys)
 
     def _drop(self, keys: Collection[bytes]) -> None:
@@ -102,6 +128,26 @@ class Intents:
         if self.rewritten:
             for key in keys:
                 self.rewritten.pop(key, None)
+
+    def _bound_by(self, run: _Run) -> None:
+        """Takes notice of the last run."""
+        if self._with_least is None:
+            self._with_least, self._with_greatest = deque(), deque()
+            for each in self._runs:
+                self._bound_by(each)
+            return
+        leasts, greatests = self._with_least, self._with_greatest
+        while leasts and run.least <= leasts[-1].least:
+            leasts.pop()
+        while greatests and run.greatest >= greatests[-1].greatest:
+            greatests.pop()
+        leasts.append(run)
+        greatests.append(run)
+        self._set_bounds()
+
+    def _set_bounds(self) -> None:
+        if self._with_least:
+            self._least, self._greatest = self._with_least[0].least, self._with_greatest[0].greatest
 
     def may_lie_between(self, least: bytes, greatest: bytes) -> bool:
         """Whether an intent may lie between two keys or on one of them."""

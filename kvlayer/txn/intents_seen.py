@@ -160,13 +160,14 @@ def _check_none_of(
 def intent_of(
     host: TransactionHost, span: Span, holders: Collection[TransactionRecord]
 ) -> bytes | None:
-    """The key of the span's first intent of one of the holders."""
+    """The key of the span's last intent of one of the holders. Intents are mostly resolved in key
+    order, so whoever waits for the last waits once."""
     intents = host.locks.intents
     if sum(len(holder.intents) for holder in holders) <= WALKED_INTENTS_MAX:
         held = (key for holder in holders for key in holder.intents)
-        return min(filter(span.contains, held), default=None)
+        return max(filter(span.contains, held), default=None)
     part = held_part(span, holders)
-    found = () if part is None else intents_in(host.engine, part)
+    found = () if part is None else intents_in(host.engine, part, reverse=True)
     return next((key for key, _ in found if intents[key] in holders), None)
 
 

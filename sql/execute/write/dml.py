@@ -40,6 +40,7 @@ from .steps import (
     SLICE_ROWS,
     TooWide,
     batches_of,
+    drop,
     in_steps,
     long_bodies,
     read_bounded,
@@ -268,11 +269,13 @@ async def read_in(
         rows = [rows[number] for number in kept]
     if touched is not None:
         touched.update(key for key, _ in rows)
-    changed = await sliced(rows, lambda: _changed_rows(plan, rows, bindings, computed))
+    assigned = changed = await sliced(rows, lambda: _changed_rows(plan, rows, bindings, computed))
     if isinstance(plan, UpdatePlan):
-        changed = await RowRules.of(plan.finder.descriptor).complete_all(changed, bindings)
+        changed = await RowRules.of(plan.finder.descriptor).complete_all(assigned, bindings)
     mutation, told = await sliced(changed or rows, lambda: _mutated(plan, rows, changed))
-    return mutation, await sliced(told, lambda: _told(plan, told, len(rows), bindings))
+    written = await sliced(told, lambda: _told(plan, told, len(rows), bindings))
+    await drop(rows, computed, assigned, changed)
+    return mutation, written
 
 
 async def _insertion(plan: InsertPlan, transaction: Transaction, bindings: Bindings) -> Mutation:

@@ -54,6 +54,7 @@ from ...runtime.transactions import Deferrals, OpenTransaction, Orphans
 from ..query.reading import rows_of_entries
 from .mutations import Mutation, RowChange, has_references
 from .row_rules import RowRules, encoded
+from .steps import drop
 
 _REFUSING = (ReferentialAction.NO_ACTION, ReferentialAction.RESTRICT)
 _AT_ONCE = frozenset(ReferentialAction) - {ReferentialAction.NO_ACTION}
@@ -70,7 +71,8 @@ until it is done."""
 
 
 async def write_in(mutation: Mutation, transaction: Transaction, bindings: Bindings) -> None:
-    """Writes a statement's rows through a transaction, and all that follows by foreign keys.
+    """Writes a statement's rows through a transaction, and all that follows by foreign keys. The
+    mutation is of no use behind it.
 
     Raises SQLError: 23505, 23503, and what writing a referring row raises (23502 where SET NULL
     meets NOT NULL); 54000 for too many rows. The transaction is then for rolling back.
@@ -80,6 +82,7 @@ async def write_in(mutation: Mutation, transaction: Transaction, bindings: Bindi
     if has_references(table):
         with transaction.tracking(True):
             await _Cascade(transaction, bindings).run(table, changes)
+    await drop(mutation.bodies)
 
 
 class _Changed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 
 import pytest
 
@@ -26,20 +27,39 @@ def noted(*written: list[bytes]) -> TransactionRecord:
     return record
 
 
-def test_intents_in_order_lie_behind_those_that_are_resolved() -> None:
-    record = noted(KEYS[:3], KEYS[3:])
-    record.intents.drop_first(KEYS[:4])
-    assert record.intents.held_in(TABLE) == Span(KEYS[4], KEYS[-1] + b"\x00")
-    assert record.intents.held_in(Span(KEYS[0], KEYS[3])) is None
+def test_intents_lie_in_the_runs_that_are_left() -> None:
+    record = noted(KEYS[4:], KEYS[2:4], KEYS[:2])
+    record.intents.drop_first(KEYS[4:])
+    assert record.intents.held_in(TABLE) == Span(KEYS[0], KEYS[3] + b"\x00")
+    record.intents.drop_first(KEYS[2:3])
+    assert record.intents.held_in(TABLE) == Span(KEYS[0], KEYS[3] + b"\x00"), "a run counts whole"
+    record.intents.drop_first(KEYS[3:4])
+    assert record.intents.held_in(TABLE) == Span(KEYS[0], KEYS[1] + b"\x00")
+    assert record.intents.held_in(Span(KEYS[2], KEYS[4])) is None
 
 
-@pytest.mark.parametrize("written", [(KEYS[3:], KEYS[:3]), (KEYS[::-1],), (KEYS[1:], KEYS[:1])])
-def test_others_lie_anywhere_between_the_least_and_the_greatest(
-    written: tuple[list[bytes], ...],
-) -> None:
-    record = noted(*written)
-    record.intents.drop_first(written[0][:1])
-    assert record.intents.held_in(TABLE) == Span(KEYS[0], KEYS[-1] + b"\x00")
+@pytest.mark.parametrize("seed", range(20))
+def test_no_intent_lies_outside_of_its_bounds(seed: int) -> None:
+    """Whatever is written, resolved and undone."""
+    random = Random(seed)
+    record, runs = noted(), list[list[bytes]]()
+    for sequence in range(200):
+        match random.choice(("write", "write", "resolve", "undo")):
+            case "write":
+                keys = [key(f"{random.random()}") for _ in range(random.randint(1, 5))]
+                record.intents.append(sequence, keys)
+                runs.append(keys)
+            case "resolve" if runs:
+                record.intents.drop_first(runs.pop(0))
+            case "undo" if runs:
+                record.intents.drop_last(runs.pop())
+        left = [each for run in runs for each in run]
+        held = record.intents.held_in(TABLE)
+        assert list(record.intents) == left
+        assert all(held is not None and held.contains(each) for each in left)
+    record.intents.append(sequence, [KEYS[0]])
+    least, greatest = min([KEYS[0], *left]), max([KEYS[0], *left])
+    assert record.intents.held_in(TABLE) == Span(least, greatest + b"\x00")
 
 
 @pytest.mark.parametrize("keys", [KEYS, KEYS[::-1]])

@@ -100,6 +100,23 @@ def test_what_a_reader_knows_is_no_change() -> None:
     sim.run(main())
 
 
+def test_a_deletion_of_a_span_waits_once_for_a_commit_that_is_resolved() -> None:
+    """It waited for the first intent that was left, and each time stepped over all before it."""
+    sim = Simulation(9)
+
+    async def main() -> None:
+        async with running_store(sim, settings=unbuffered()) as store:
+            writer = store.begin()
+            await written(writer)
+            await writer.commit()
+            assert len(writer._record.intents) > 10_000
+            await store.one_phase(lambda evaluation: evaluation.delete_range(SPAN))
+            assert store.metrics.get("kv_lock_waits_total") == 1
+            assert await store.snapshot(store.clock.last).scan(SPAN) == []
+
+    sim.run(main())
+
+
 def test_rows_that_another_may_change_are_passed_over() -> None:
     sim = Simulation(3)
 
