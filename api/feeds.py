@@ -16,6 +16,7 @@ from ..catalog.jobs import (
     JobState,
     RetryableJobError,
 )
+from ..catalog.leases.liveness import node_lives
 from ..catalog.rights.users import ROOT
 from ..catalog.schema_change.job import JOB_KIND as SCHEMA_CHANGE
 from ..catalog.schema_change.payload import decode_change, decode_progress
@@ -261,7 +262,7 @@ class JobServices:
         job = await self._registry.get(job_id)
         status = await self.feed_status(job)
         came = _came_to("It is at", "It has resolved nothing yet", status.resolved)
-        doing = _running_status(job, status, self._node_id)
+        doing = await self._running_status(job, status)
         return SQLError(
             "57014",
             f"changefeed {job_id} has not come to {format_timestamp(until)} within {seconds:g} s",
@@ -308,6 +309,15 @@ class JobServices:
         """A changefeed's state, from its rows and from what this node knows of it."""
         return self._feeds.status(job.id, job.payload, await self._registry.progress(job.id))
 
+    async def _running_status(self, job: JobRecord, status: FeedStatus) -> str:
+        """The words for a feed's state; of one that runs elsewhere only that node knows more."""
+        node_id = job.claim_node_id
+        if node_id is None or node_id == self._node_id:
+            return status.running_status
+        if await node_lives(self._store, node_id):
+            return f"running on node {node_id}"
+        return f"node {node_id}, which ran it, is not there"
+
     async def _change_status(self, job: JobRecord) -> str:
         """The stage of a schema change, and the status that it reports."""
         change = decode_change(job.payload)
@@ -323,7 +333,7 @@ class JobServices:
         if job.kind == SCHEMA_CHANGE and not job.state.final:
             running_status = await self._change_status(job)
         if status is not None and not job.state.final:
-            running_status = running_status or _running_status(job, status, self._node_id)
+            running_status = running_status or await self._running_status(job, status)
         return JobSummary(
             id=job.id,
             kind=job.kind,
@@ -365,10 +375,3 @@ async def _cancelled(task: asyncio.Future[Any]) -> None:
 def _came_to(to: str, nowhere: str, resolved: Timestamp) -> str:
     """How far a feed has come, in words; `nowhere` where it has told of no progress."""
     return nowhere if resolved == ZERO else f"{to} {format_timestamp(resolved)}"
-
-
-def _running_status(job: JobRecord, status: FeedStatus, node_id: int) -> str:
-    """The words for a feed's state; of one that runs elsewhere only that node knows more."""
-    if job.claim_node_id in (None, node_id):
-        return status.running_status
-    return f"running on node {job.claim_node_id}"

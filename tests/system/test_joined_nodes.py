@@ -196,8 +196,13 @@ def test_a_killed_nodes_mirror_is_canceled_from_another(tmp_path: Path) -> None:
         mark = second.sql("INSERT INTO t VALUES (1, 'mirrored')")[0]["commit_timestamp"]
         second.wait_for_feeds(mark)
         second.kill()
-        first.sql(f"CANCEL JOB {job}")
         deadline = time.monotonic() + 30
+        told = "SELECT running_status FROM [SHOW CHANGEFEED JOBS]"
+        away = [["node 2, which ran it, is not there"]]
+        while time.monotonic() < deadline and first.rows(told) != away:
+            time.sleep(0.2)
+        assert first.rows(told) == away
+        first.sql(f"CANCEL JOB {job}")
         state = "SELECT state FROM system.finished_jobs WHERE id = $1"
         while time.monotonic() < deadline and first.rows(state, job) != [["canceled"]]:
             time.sleep(0.2)
