@@ -217,10 +217,8 @@ class JobServices:
     async def _lag(self, job: JobRecord) -> Sequence[SpanLag]:
         if job.state.final:
             return []
-        paused = job.state in (JobState.PAUSED, JobState.PAUSE_REQUESTED)
         saved = await self._registry.progress(job.id)
-        halted = JobState.PAUSED.value if paused else None
-        return await self._feeds.lag(job.id, job.payload, saved, halted=halted)
+        return await self._feeds.lag(job.id, job.payload, saved, halted=_halted(job))
 
     async def _found(self, job_id: int) -> JobRecord:
         """A changefeed's job. Raises SQLError 42704 and 42809."""
@@ -307,7 +305,8 @@ class JobServices:
 
     async def feed_status(self, job: JobRecord) -> FeedStatus:
         """A changefeed's state, from its rows and from what this node knows of it."""
-        return self._feeds.status(job.id, job.payload, await self._registry.progress(job.id))
+        saved = await self._registry.progress(job.id)
+        return self._feeds.status(job.id, job.payload, saved, halted=_halted(job))
 
     async def _running_status(self, job: JobRecord, status: FeedStatus) -> str:
         """The words for a feed's state; of one that runs elsewhere only that node knows more."""
@@ -370,6 +369,13 @@ class JobServices:
 async def _cancelled(task: asyncio.Future[Any]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+def _halted(job: JobRecord) -> str | None:
+    """The state of a job that is not to run; None for one that is."""
+    if job.state is JobState.PAUSE_REQUESTED:
+        return JobState.PAUSED.value
+    return job.state.value if job.state.final or job.state is JobState.PAUSED else None
 
 
 def _came_to(to: str, nowhere: str, resolved: Timestamp) -> str:

@@ -469,7 +469,7 @@ class Changefeeds:
         at = asyncio.get_running_loop().time()
         due_at, count = self._lagging.get(job_id, (at, 0))
         if at >= due_at:
-            options = decode_details(payload).parsed_options
+            options = decode_details(payload).taken_options
             spans = await self.lag(job_id, payload, saved, halted=None)
             count = lagging_ranges(spans, self._services.store, options.lagging_ranges_threshold)
             self._lagging[job_id] = (at + options.lagging_ranges_polling_interval, count)
@@ -506,8 +506,11 @@ class Changefeeds:
             return sending_report(live, self._services.store.clock.last)
         return decode_sending(saved)
 
-    def status(self, job_id: int, payload: bytes, progress: bytes | None) -> FeedStatus:
-        """A feed's state, from its job's row and from what this node knows of it.
+    def status(
+        self, job_id: int, payload: bytes, progress: bytes | None, *, halted: str | None = None
+    ) -> FeedStatus:
+        """A feed's state, from its job's row and from what this node knows of it. `halted` is the
+        job's state where it is not to run.
 
         Its lag is as of the last timestamp drawn: reading those rows has drawn one.
         """
@@ -523,6 +526,7 @@ class Changefeeds:
             sent = None if live is None else live.progress
             resolved = self._task_resolved(details, [saved, sent])
         names = tuple(target.name for target in details.targets)
+        options = details.taken_options
         return FeedStatus(
             running_status=FeedState.WAITING.value
             if live is None
@@ -545,14 +549,14 @@ class Changefeeds:
             trouble=None if live is None or not live.here else live.trouble,
             table_ids=tuple(target.table_id for target in details.targets),
             watched="; ".join(
-                watched(target, self._services.target(target.table_id).span, known)
+                watched(target, self._services.target(target.table_id).span, known, halted)
                 for target in details.targets
             ),
             follows=bool(details.followed) or details.whole_database is not None,
             topics=tuple(name.rpartition(".")[2] for name in names),
-            format=details.parsed_options.format.value,
+            format=options.format.value,
             user_name=details.user_name,
-            metrics_label=details.parsed_options.metrics_label,
+            metrics_label=options.metrics_label,
         )
 
 
@@ -573,9 +577,11 @@ def _task_status(details: ChangefeedDetails) -> TaskStatus | None:
     )
 
 
-def watched(target: TargetDetails, span: Span, progress: SinkProgress | None) -> str:
+def watched(
+    target: TargetDetails, span: Span, progress: SinkProgress | None, halted: str | None
+) -> str:
     """A target as SHOW CHANGEFEED JOBS WITH WATCHED_TABLES prints it, as of the progress that is
-    known."""
+    known. Where the job is `halted`, so are the targets that the feed would follow."""
     parts = () if progress is None else part_of(progress.frontier, span)
     reached = min((at for _, at in parts), default=ZERO)
     state = target.state
@@ -589,4 +595,5 @@ def watched(target: TargetDetails, span: Span, progress: SinkProgress | None) ->
             state = TargetState.CATCHING_UP
     at = f" at {format_timestamp(reached)}" if reached else ""
     error = f": {target.error}" if target.error else ""
-    return f"{target.name} {state.value}{at}{error}"
+    word = halted if halted is not None and state.followed else state.value
+    return f"{target.name} {word}{at}{error}"

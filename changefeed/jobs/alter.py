@@ -173,7 +173,10 @@ class _Altering:
     def _change_options(self, alteration: SetOptions | UnsetOptions) -> None:
         options = dict(self._details.options)
         names = list(alteration.options if isinstance(alteration, SetOptions) else alteration.names)
+        removable = self._details.refused_options if isinstance(alteration, UnsetOptions) else ()
         for name in names:
+            if name in removable:
+                continue
             hint = FIXED_OPTIONS.get(name)
             if hint is not None:
                 raise SQLError("22023", f"changefeed option {name} cannot be altered", hint=hint)

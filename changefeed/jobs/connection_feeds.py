@@ -60,7 +60,7 @@ async def alter_connection(
                 "be no other",
                 hint=f"CANCEL JOB {job.id}, or create another connection.",
             )
-        schema = details.parsed_options.mirror_schema
+        schema = details.taken_options.mirror_schema
         place = sink if schema is None else in_mirror_schema(sink, schema)
         moved = msgspec.structs.replace(details, sink_uri=place.shown, sealed_uri=place.sealed)
         await check_free(services, transaction, moved, job_id=job.id)

@@ -10,11 +10,13 @@ tell.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import msgspec
 
 from ...catalog.jobs import RETENTION
 from ...catalog.store.node_ids import FIRST_NODE_ID
+from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import ZERO, Timestamp, duration
 from ...kvlayer.settings import Settings
 from ...kvlayer.span import Span
@@ -153,11 +155,39 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def parsed_options(self) -> ChangefeedOptions:
-        """Without those that are secret, which are sealed (`sealed_options`)."""
-        open_options = {
+        """Without those that are secret, which are sealed (`sealed_options`). Raises SQLError where
+        another version of this program took an option that this one refuses."""
+        return parse_options(self._open_options, self.query)
+
+    @property
+    def taken_options(self) -> ChangefeedOptions:
+        """The same without what this version refuses: for who shows or ends a feed, and runs
+        nothing of it."""
+        return parse_options(self._taken, self.query)
+
+    @property
+    def refused_options(self) -> frozenset[str]:
+        """The names of the options that this version refuses, alone or beside the others."""
+        return frozenset(self._open_options.keys() - self._taken.keys())
+
+    @property
+    def _open_options(self) -> dict[str, str | None]:
+        return {
             name: text for name, text in self.options.items() if name.lower() not in SECRET_OPTIONS
         }
-        return parse_options(open_options, self.query)
+
+    @property
+    def _taken(self) -> dict[str, str | None]:
+        found = self._open_options
+        with suppress(SQLError):
+            parse_options(found, self.query)
+            return found
+        taken: dict[str, str | None] = {}
+        for name, text in found.items():
+            with suppress(SQLError):
+                parse_options({**taken, name: text}, self.query)
+                taken[name] = text
+        return taken
 
     @property
     def drop_policy(self) -> DropPolicy:
@@ -165,7 +195,7 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
         was told otherwise."""
         if self.whole_database is not None and "on_table_dropped" not in self.options:
             return DropPolicy.LEAVE
-        return self.parsed_options.on_table_dropped
+        return self.taken_options.on_table_dropped
 
     @property
     def followed(self) -> tuple[TargetDetails, ...]:
@@ -284,7 +314,7 @@ def decode_details(payload: bytes) -> ChangefeedDetails:
 
 
 def _from_format_1(details: ChangefeedDetails) -> ChangefeedDetails:
-    scans = details.parsed_options.initial_scan is not ScanChoice.NO
+    scans = details.taken_options.initial_scan is not ScanChoice.NO
     targets = tuple(
         msgspec.structs.replace(target, start_at=details.start_at, scans=scans)
         for target in details.targets

@@ -196,7 +196,7 @@ class ChangefeedJob:
         """Whether the feed is to be paused where another one would fail."""
         if isinstance(error, RowRefused):
             return error.pauses
-        return self._details.parsed_options.on_error is ErrorPolicy.PAUSE
+        return self._details.taken_options.on_error is ErrorPolicy.PAUSE
 
     async def cancel(self) -> None:
         """The job was cancelled, and no attempt is running."""
@@ -581,7 +581,7 @@ class ChangefeedJob:
         self._live.stop()
         details = decode_details(self._claim.payload)
         await self._release(list(details.protections))
-        if details.parsed_options.slo_p99:
+        if details.taken_options.slo_p99:
             await forget_breaches(self._services.store, self._claim.job_id)
 
 

@@ -6,10 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tailrace.api.embedded import AsyncDatabase, aopen
+from tailrace.catalog.jobs import JobState
+from tailrace.catalog.jobs.job_store import JobStore
 from tailrace.catalog.values.errors import SQLError
+from tailrace.changefeed.jobs.details import decode_details, encode_details
+from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 
 
 def run(path: Path, scenario: Callable[[AsyncDatabase], Awaitable[None]]) -> None:
@@ -119,5 +124,55 @@ def test_watched_tables_tell_what_each_is_doing(tmp_path: Path) -> None:
         assert refunds.startswith("defaultdb.public.refunds paused at 1"), row
         [plain] = await rows(database, f"SHOW CHANGEFEED JOB {job_id}")
         assert len(plain) == len(row) - 1
+        await database.sql("DROP TABLE orders")
+        await database.node.jobs.wait(job_id, JobState.FAILED, timeout=30)
+        [row] = await rows(database, f"SHOW CHANGEFEED JOB {job_id} WITH WATCHED_TABLES")
+        orders, refunds = str(row[-1]).split("; ")
+        assert orders.startswith("defaultdb.public.orders failed at 1"), row
+        assert refunds.startswith("defaultdb.public.refunds paused at 1"), row
+
+    run(tmp_path, scenario)
+
+
+async def options_of_another_version(database: AsyncDatabase, job_id: int) -> None:
+    """The feed's job as a version has left it whose options this one refuses."""
+    jobs, transaction = JobStore(database.node.store), database.node.store.begin()
+    job = await jobs.read(transaction, job_id)
+    details = decode_details(job.payload)
+    options = {**details.options, "compression": "lzo", "of_old": None}
+    payload = encode_details(msgspec.structs.replace(details, options=options))
+    await jobs.put_payload(transaction, job, payload, job.description)
+    await transaction.commit()
+
+
+@pytest.mark.parametrize("policy", ["pause", "fail"])
+def test_a_feed_whose_options_are_refused_is_shown_altered_and_ended(
+    tmp_path: Path, policy: str
+) -> None:
+    async def scenario(database: AsyncDatabase) -> None:
+        create_it = f"CREATE CHANGEFEED FOR orders INTO 'null://' WITH on_error = '{policy}'"
+        job_id = await create(database, create_it)
+        async with asyncio.timeout(30):
+            await database.feed(job_id).wait_until(await database.node.store.now())
+        await database.sql(f"PAUSE JOB {job_id}")
+        await database.node.jobs.wait(job_id, JobState.PAUSED, timeout=30)
+        await options_of_another_version(database, job_id)
+        await database.sql(f"RESUME JOB {job_id}")
+        ends = JobState.PAUSED if policy == "pause" else JobState.FAILED
+        await database.node.jobs.wait(job_id, ends, timeout=30)
+        [row] = await rows(database, f"SHOW CHANGEFEED JOB {job_id} WITH WATCHED_TABLES")
+        assert f"orders {ends.value} at 1" in str(row[-1]), row
+        error = (await database.node.jobs.get(job_id)).error
+        assert error is not None and "unknown changefeed option 'of_old'" in error
+        if policy == "pause":
+            await database.sql(f"ALTER CHANGEFEED {job_id} UNSET compression, of_old")
+            await database.sql(f"RESUME JOB {job_id}")
+            async with asyncio.timeout(30):
+                await database.feed(job_id).wait_until(await database.node.store.now())
+            await options_of_another_version(database, job_id)
+            await database.sql(f"CANCEL JOB {job_id}")
+            await database.node.jobs.wait(job_id, JobState.CANCELED, timeout=30)
+        store = database.node.store
+        assert await ProtectedTimestamps(store).read_all(store.begin()) == []
 
     run(tmp_path, scenario)
