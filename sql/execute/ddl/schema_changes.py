@@ -41,7 +41,7 @@ from ..write.row_rules import RowRules
 from .given_columns import ascending, bare_decimals, check_expressions, notices, with_computed
 from .schema_targets import TableChanges
 from .sequences import change_sequence, owned_by, run_identity_command, with_identity
-from .views import check_views
+from .views import check_views, rename
 
 AUTO_UNLOCK = declare_bool(
     "sql.schema.auto_unlock.enabled",
@@ -87,7 +87,15 @@ class SchemaChangeStatements:
     # ALTER TABLE.
 
     async def _alter(self, statement: s.AlterTable) -> str | None:
-        found = await self._changer.found(statement.table, if_exists=statement.if_exists)
+        names = [c.new_name for c in statement.commands if isinstance(c, s.RenameTable)]
+        found = await self._changer.found(
+            statement.table,
+            views=len(names) == len(statement.commands),
+            if_exists=statement.if_exists,
+        )
+        if found.view is not None:
+            await rename(self._changer, found, names[-1])
+            return None
         changes = await self._begun(found)
         for command in statement.commands:
             await self._command(changes, command, statement.table)
@@ -252,8 +260,9 @@ class SchemaChangeStatements:
         await refuse_lost_references(self._changer, changes)
         await check_expressions(changes.before, changes.table, self._changer.services.analytics)
         if self._changes.created(table.id):
-            # It has no rows, so it is changed at once.
-            if await self._changer.transaction.scan(table.primary_span, limit=1):
+            # It has no rows, or what changes is not of rows, so it is changed at once.
+            of_rows = not all(target.renames for target in changes.targets)
+            if of_rows and await self._changer.transaction.scan(table.primary_span, limit=1):
                 raise SQLError(
                     "0A000",
                     f'table "{table.name}" was created in this transaction and has rows already',
