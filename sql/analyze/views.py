@@ -207,10 +207,26 @@ def settled_text(
 ) -> str:
     """A query's text with full names for tables, and columns for stars. Raises SQLError."""
     tree = _tree(text)
-    edits = [*_named(tree, full_names), *_starred(tree, relations)]
+    return _edited(text, [*_named(tree, full_names), *_starred(tree, relations)]).strip()
+
+
+def _edited(text: str, edits: list[Edit]) -> str:
     for start, end, instead in sorted(edits, reverse=True):
         text = text[:start] + instead + text[end:]
-    return text.strip()
+    return text
+
+
+def with_name(text: str, before: tuple[str, ...], after: tuple[str, ...]) -> str:
+    """A view's text in which a relation has another full name; its columns stay qualified by the
+    old one, which becomes its alias."""
+    edits: list[Edit] = []
+    for table in tables_in(_tree(text)):
+        if table_name(table).parts == before:
+            name = ".".join(map(quote_identifier, after))
+            alias = "" if table.args.get("alias") else f" AS {quote_identifier(before[-1])}"
+            first, last = table.args["catalog"].meta, table.this.meta
+            edits.append((first["start"], last["end"] + 1, name + alias))
+    return _edited(text, edits)
 
 
 def within_database(text: str, database: str) -> str:

@@ -236,3 +236,29 @@ def test_a_drawn_default_is_of_the_columns_type_behind_a_change_of_it() -> None:
         await node.sql("INSERT INTO t (id, v) VALUES (3, 'c')")
 
     run(scenario)
+
+
+def test_a_table_that_its_transaction_filled_is_indexed_and_renamed() -> None:
+    """dbt makes a model's table, and its indexes, before it renames it into its place."""
+    sim = Simulation(10)
+
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            await node.sql(
+                "BEGIN; CREATE TABLE tmp AS "
+                "SELECT g AS id, g % 7 AS n FROM generate_series(1, 1200) g;"
+                "CREATE UNIQUE INDEX ON tmp (id); CREATE INDEX ON tmp (n);"
+                "ALTER TABLE tmp RENAME TO model;"
+                "UPDATE model SET n = 9 WHERE id = 1200; COMMIT"
+            )
+            assert await node.rows("SELECT n FROM model WHERE id = 1200") == [(9,)]
+            assert await node.rows("SELECT count(*) FROM model WHERE n = 6") == [(171,)]
+            with pytest.raises(SQLError) as failed:
+                await node.sql(
+                    "BEGIN; CREATE TABLE twice AS SELECT 1 AS id FROM model;"
+                    "CREATE UNIQUE INDEX ON twice (id); COMMIT"
+                )
+            assert failed.value.sqlstate == "23505"
+            await node.sql("ROLLBACK")
+
+    sim.run(scenario())

@@ -215,7 +215,6 @@ def test_tables_are_held_back_by_views() -> None:
         for text in (
             "DROP TABLE orders",
             "DROP VIEW large",
-            "ALTER TABLE orders RENAME TO o",
             "ALTER TABLE orders DROP COLUMN total",
             "ALTER TABLE orders RENAME COLUMN customer TO who",
             "ALTER TABLE orders ALTER COLUMN id TYPE INT8",
@@ -230,6 +229,37 @@ def test_tables_are_held_back_by_views() -> None:
             assert (await node.error(f"SELECT * FROM {name}")).sqlstate == "42P01"
 
     run(scenario, LARGE, "CREATE VIEW over_it AS SELECT id FROM large")
+
+
+def test_new_names_of_relations_go_into_views() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("ALTER TABLE orders RENAME TO invoices")
+        await node.sql("ALTER TABLE large RENAME TO huge")
+        assert await node.rows("SELECT * FROM over_it ORDER BY 1") == [(2, 50), (3, 500)]
+        assert (await node.error("SELECT * FROM large")).sqlstate == "42P01"
+        assert (await node.error("ALTER TABLE huge RENAME TO over_it")).sqlstate == "42P07"
+        await node.sql("ALTER TABLE invoices SET (changefeed_optimized = true)")
+        assert (await node.error("ALTER TABLE invoices RENAME TO orders")).sqlstate == "2BP01"
+
+    run(scenario, LARGE, "CREATE VIEW over_it AS SELECT id, large.total FROM large")
+
+
+@pytest.mark.parametrize("kind", ["VIEW", "TABLE"])
+def test_dbt_puts_a_new_relation_in_the_place_of_another(kind: str) -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql(f"CREATE {kind} model AS SELECT id FROM orders")
+        await node.sql("CREATE VIEW upon AS SELECT id FROM model")
+        await node.sql(
+            f"BEGIN; CREATE {kind} model__dbt_tmp AS SELECT id, total FROM orders; "
+            "ALTER TABLE model RENAME TO model__dbt_backup; "
+            "ALTER TABLE model__dbt_tmp RENAME TO model; COMMIT"
+        )
+        assert await node.rows("SELECT * FROM model WHERE id = 2") == [(2, 50)]
+        assert await node.rows("SELECT count(*) FROM upon") == [(3,)]
+        await node.sql(f"DROP {kind} IF EXISTS model__dbt_backup CASCADE")
+        assert (await node.error("SELECT * FROM upon")).sqlstate == "42P01"
+
+    run(scenario)
 
 
 def test_unused_columns_are_not_held_back() -> None:

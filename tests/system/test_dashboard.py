@@ -80,7 +80,10 @@ def test_the_overview_shows_feeds_and_outlives_a_restart(tmp_path: Path) -> None
         tables = page.locator("#feeds td[data-label=Tables]")
         expect(tables.first).to_contain_text("<img src=x>'")
         assert page.locator("#feeds img").count() == 0
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        for width in (390, 641, 900, 1200, 1201):
+            page.set_viewport_size({"width": width, "height": 844})
+            wraps = "document.querySelectorAll('html, .table-wrap')"
+            assert page.evaluate(f"[...{wraps}].every(e => e.scrollWidth <= e.clientWidth)"), width
         browser.check()
 
         server.kill()

@@ -25,6 +25,7 @@ from ....catalog.store.catalog_changes import CatalogChanges
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
 from ....kvlayer.settings import declare_bool
+from ....kvlayer.span import Span
 from ...results.results import Result
 from ...runtime.authorization import Actor
 from ...runtime.relations import changed_tables, find_table, unknown_relation
@@ -41,7 +42,7 @@ from ..write.row_rules import RowRules
 from .given_columns import ascending, bare_decimals, check_expressions, notices, with_computed
 from .schema_targets import TableChanges
 from .sequences import change_sequence, owned_by, run_identity_command, with_identity
-from .views import check_views
+from .views import check_views, rename
 
 AUTO_UNLOCK = declare_bool(
     "sql.schema.auto_unlock.enabled",
@@ -87,7 +88,15 @@ class SchemaChangeStatements:
     # ALTER TABLE.
 
     async def _alter(self, statement: s.AlterTable) -> str | None:
-        found = await self._changer.found(statement.table, if_exists=statement.if_exists)
+        names = [c.new_name for c in statement.commands if isinstance(c, s.RenameTable)]
+        found = await self._changer.found(
+            statement.table,
+            views=len(names) == len(statement.commands),
+            if_exists=statement.if_exists,
+        )
+        if found.view is not None:
+            await rename(self._changer, found, names[-1])
+            return None
         changes = await self._begun(found)
         for command in statement.commands:
             await self._command(changes, command, statement.table)
@@ -252,13 +261,19 @@ class SchemaChangeStatements:
         await refuse_lost_references(self._changer, changes)
         await check_expressions(changes.before, changes.table, self._changer.services.analytics)
         if self._changes.created(table.id):
-            # It has no rows, so it is changed at once.
-            if await self._changer.transaction.scan(table.primary_span, limit=1):
+            # Where it has rows, what changes is not of rows, or is written for them here.
+            of_rows = not all(target.renames for target in changes.targets)
+            filled = of_rows and await self._changer.transaction.scan(table.primary_span, limit=1)
+            if filled and not _only_indexes(changes):
                 raise SQLError(
                     "0A000",
                     f'table "{table.name}" was created in this transaction and has rows already',
                     hint="Commit before changing it.",
                 )
+            if filled:
+                await publish_finished(self._changer, changes)
+                await _write_again(self._changer, changes.table)
+                return None
             await publish_finished(self._changer, changes)
             return None
         known = self._changes.drafts.get(table.id)
@@ -320,6 +335,28 @@ async def publish_finished(changer: Changer, changes: TableChanges) -> None:
             referrers = tuple(sorted({*other.referenced_by, table.id}))
             await changer.publish_next(replace(other, referenced_by=referrers))
     await changer.descriptors.publish(changer.transaction, table)
+
+
+def _only_indexes(changes: TableChanges) -> bool:
+    """Whether a change only adds indexes to a table that neither has nor meets foreign keys."""
+    table = changes.table
+    return not (table.foreign_keys or table.referenced_by) and all(
+        isinstance(target.element, IndexElement) and target.present for target in changes.targets
+    )
+
+
+async def _write_again(changer: Changer, table: TableDescriptor) -> None:
+    """Writes the rows that the transaction has written into the table's new indexes, too. Raises
+    SQLError 23505."""
+    transaction, codec, span = changer.transaction, RowRules.of(table).codec, table.primary_span
+    while rows := await transaction.scan(span, limit=SLICE_ROWS):
+        keys = [key for key, _ in rows]
+        await Mutation(codec, deletes=keys).apply_in(transaction)
+        written = Mutation(codec, keys=keys, bodies=[body for _, body in rows])
+        written.insert_only()
+        await written.apply_in(transaction)
+        span = Span(keys[-1] + b"\0", span.end)
+        await asyncio.sleep(0)
 
 
 async def refuse_lost_references(changer: Changer, changes: TableChanges) -> None:

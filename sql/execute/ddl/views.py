@@ -14,7 +14,7 @@ from ....catalog.values.errors import SQLError
 from ....kvlayer.process.fibre import in_slices
 from ...analyze.binder import Relations, tables_of
 from ...analyze.calls.row_calls import is_sequence_call, session_function
-from ...analyze.views import dependencies, settled_text
+from ...analyze.views import dependencies, settled_text, with_name
 from ...parse import parse
 from ...plan.needs import needs_of
 from ...plan.planner import plan_statement
@@ -247,6 +247,26 @@ def _check_columns(before: TableDescriptor, columns: Sequence[Column]) -> None:
 _ANEW = "Drop the view, and create it anew."
 
 
+# ALTER TABLE … RENAME TO, of a view and of what views read
+
+
+async def rename(changer: Changer, view: TableDescriptor, name: str) -> None:
+    """Gives a view another name. Raises SQLError 42P07."""
+    await changer.wait_for_room(view)
+    await _rename_in_readers(changer, view, name)
+    await publish(changer, view, replace(view, name=name))
+
+
+async def _rename_in_readers(changer: Changer, table: TableDescriptor, name: str) -> None:
+    """Writes the new name of a relation into the views that read it."""
+    before = await changer.parts(table)
+    for reader in await _readers(changer, table, None):
+        assert reader.view is not None, reader
+        text = with_name(reader.view.text, before, (*before[:-1], name))
+        await changer.wait_for_room(reader)
+        await publish(changer, reader, replace(reader, view=replace(reader.view, text=text)))
+
+
 # What views hold back
 
 
@@ -290,10 +310,13 @@ def depended_on(
 
 async def check_views(changer: Changer, table: TableDescriptor, command: s.AlterCommand) -> None:
     """Raises SQLError 2BP01 where a command of ALTER TABLE would change what a view reads. DROP
-    COLUMN … CASCADE drops the views that read the column, and those upon them."""
+    COLUMN … CASCADE drops the views that read the column, and those upon them; a table's new name
+    goes into them, unless the table is locked: it has its new name behind the transaction."""
     match command:
-        case s.RenameTable():
+        case s.RenameTable() if table.locked:
             await refuse_read(changer, table, "rename", None)
+        case s.RenameTable(new_name=name):
+            await _rename_in_readers(changer, table, name)
         case s.DropColumn(name=name) | s.RenameColumn(name=name) | s.AlterType(name=name):
             column = table.find_column(name)
             if column is None:
