@@ -1,4 +1,5 @@
-"""A Delta table that holds every change of a table once, or mirrors it, written by delta-rs, without Java.
+"""A Delta table that holds every change of a table once, or its rows (`mirror_table`), written by
+delta-rs, without Java.
 
 The package `deltalake` is an extra: `pip install tailrace[delta]`. A node without it refuses such
 feeds, and says so.
