@@ -34,7 +34,7 @@ import msgspec
 
 from ..access import StoreAccess
 from ..clock import Timestamp, format_timestamp
-from ..errors import FollowerAway, KVError, NotLeader
+from ..errors import FollowerAway, KVError, NotLeader, OracleAway, StoreUnreachable
 from ..replication.leadership import Role
 from ..replication.replica import (
     Drain,
@@ -151,8 +151,8 @@ class Leadership:
         """Hands the keyspace to the follower, which replicates it already, at `address`.
 
         Returns how this store stands then: following, or leading, where the follower did not take
-        it. Raises NotLeader, FollowerAway, ReplicaRefused and what the oracle's store raises; then
-        writes go on here, or go on as soon as the oracle answers.
+        it. Raises NotLeader, FollowerAway, ReplicaRefused, OracleAway and what the oracle's store
+        raises; then writes go on here, or go on as soon as the oracle answers.
         """
         span, place = keyspace_span(keyspace_id), self.place(keyspace_id)
         if span in self._busy:
@@ -189,6 +189,10 @@ class Leadership:
             if failure is not None and settled.role is Role.LEADING:
                 raise failure
             return settled
+        except StoreUnreachable as error:
+            raise OracleAway(
+                f"the oracle, which keeps the placement, does not answer: {error}"
+            ) from error
         finally:
             self._busy.discard(span)
 

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from tailrace.kvlayer.clock import Timestamp, duration
-from tailrace.kvlayer.errors import FollowerAway, NotLeader
+from tailrace.kvlayer.errors import FollowerAway, NotLeader, OracleAway, StoreUnreachable
 from tailrace.kvlayer.raw import (
     IngestedEntry,
     Leadership,
@@ -223,6 +223,21 @@ def test_leader_goes_on_where_the_follower_did_not_take_over() -> None:
             await leadership.transfer(7, Away(), "store b")
         assert await keyspace.put(b"k", b"2") > first
         assert await placements.read(leadership.place(7)) == Placement(leadership.place(7), 2)
+
+    run(body)
+
+
+def test_transfer_names_an_oracle_that_does_not_answer() -> None:
+    """It is no error that running the statement again would mend."""
+
+    async def body(sim: Simulation, store: Store) -> None:
+        async def reset() -> Store:
+            raise StoreUnreachable("the connection was reset")
+
+        keyspace = RawKeyspace(store, 7)
+        with pytest.raises(OracleAway, match="the oracle, which keeps the placement, does not"):
+            await Leadership(store, Placements(reset)).transfer(7, Away(), "store b")
+        await keyspace.put(b"k", b"1")
 
     run(body)
 
