@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from ...contract.sink_config import RetryConfig
-from ..protocol import SinkError
+from ..protocol import NoteTrouble, SinkError
 
 BACKOFF_SECONDS_MAX = 30.0
 
@@ -15,7 +15,7 @@ class Retries:
     """The requests of one sink, made again where they fail. `note_trouble` is told the latest
     failure, and None when no request is waiting to be made again."""
 
-    def __init__(self, retry: RetryConfig, note_trouble: Callable[[str | None], None]) -> None:
+    def __init__(self, retry: RetryConfig, note_trouble: NoteTrouble) -> None:
         self._retry = retry
         self._note_trouble = note_trouble
         self._failing = 0
