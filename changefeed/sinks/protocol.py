@@ -22,6 +22,13 @@ from ..contract.changes import ChangeBatch, Form
 from ..contract.options import ChangefeedOptions
 from ..encode import FeedOrigin
 
+NoteTrouble = Callable[[str | None], None]
+"""Is told why a sink tries again by itself, and None when it need not any more."""
+
+
+def untold(words: str | None) -> None:
+    """Where nobody asks for a sink's trouble."""
+
 
 class SinkError(Exception):
     """The sink failed in a way that trying again may mend, no sooner than in `retry_after` seconds
@@ -256,8 +263,7 @@ class SinkContext:
     """Makes the progress of an idle feed durable in its sink: for a sink that is read."""
     holds: Callable[[StorePosition], Awaitable[bool]] | None = None
     """Whether a position lies in the past of the store. Without it, all do."""
-    note_trouble: Callable[[str | None], None] = lambda words: None
-    """Told why the sink tries again by itself, and None when it need not any more."""
+    note_trouble: NoteTrouble = untold
 
     def origin(self, sink: str) -> FeedOrigin:
         """The feed as messages describe it. `sink` is CockroachDB's word for the kind of sink."""

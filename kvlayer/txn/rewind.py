@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from itertools import islice
 
 from ..engine import EngineStall
 from .host import TransactionHost
 from .intent_history import Restoration, restoration
 from .limits import COMMAND_ROWS_MAX, COMMANDS_AHEAD_MAX, STALL_BACKOFF_SECONDS
 from .record import TransactionRecord
+
+KEYS_AT_ONCE = 20_000
+"""Keys that are looked at in one step of the loop: 1 ms."""
 
 LOCKS_AT_ONCE = 1_000
 """Locks that are released in one step of the loop: each takes 1 to 4 µs."""
@@ -38,7 +42,7 @@ async def roll_back_to(
         intents.drop_last(keys)
         host.locks.release_intents(keys, record)
         await _go_on(host, keys)
-    again = [key for key, written in intents.rewritten.items() if written > sequence]
+    again = await _rewritten(record, sequence, check_active)
     for start in range(0, len(again), COMMAND_ROWS_MAX):
         keys = again[start : start + COMMAND_ROWS_MAX]
         undone = await _undone(host, record, keys, sequence, check_active)
@@ -49,6 +53,20 @@ async def roll_back_to(
     while host.locks.release_last(record, LOCKS_AT_ONCE, after=sequence):
         await asyncio.sleep(0)
         check_active()
+
+
+async def _rewritten(
+    record: TransactionRecord, sequence: int, check_active: Callable[[], None]
+) -> list[bytes]:
+    """The keys that were written before, and again since."""
+    found: list[bytes] = []
+    rewritten = iter(record.intents.rewritten.items())
+    while portion := list(islice(rewritten, KEYS_AT_ONCE)):
+        found += [key for key, written in portion if written > sequence]
+        if len(portion) == KEYS_AT_ONCE:
+            await asyncio.sleep(0)
+            check_active()  # which goes before another look: an end takes keys away
+    return found
 
 
 async def _undone(

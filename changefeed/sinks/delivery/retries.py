@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from ...contract.sink_config import RetryConfig
-from ..protocol import SinkError
+from ..protocol import NoteTrouble, SinkError
 
 BACKOFF_SECONDS_MAX = 30.0
 
@@ -16,7 +16,7 @@ class Retries:
     failure, and None when no request is waiting to be made again. A receiver that asks to be left
     alone for some time gets no request until then, and no other attempt of the feed begins."""
 
-    def __init__(self, retry: RetryConfig, note_trouble: Callable[[str | None], None]) -> None:
+    def __init__(self, retry: RetryConfig, note_trouble: NoteTrouble) -> None:
         self._retry = retry
         self._note_trouble = note_trouble
         self._failing = 0

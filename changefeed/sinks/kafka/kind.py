@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,15 @@ from ...contract.sink_config import Acks, FlushConfig, KafkaCompression, KafkaCo
 from ...encode import Encoder, Topics, encoder_for
 from ..delivery import MessageSink
 from ..kind import SinkKind
-from ..protocol import Sink, SinkContext, SinkError, SinkRefused, cannot_connect
+from ..protocol import (
+    NoteTrouble,
+    Sink,
+    SinkContext,
+    SinkError,
+    SinkRefused,
+    cannot_connect,
+    untold,
+)
 from ..registry import check_avro
 from .target import KafkaTarget, parse_target, shown_uri
 
@@ -154,7 +162,7 @@ def _sender(
     target: KafkaTarget,
     options: ChangefeedOptions,
     offload: Offload,
-    note_trouble: Callable[[str | None], None] = lambda words: None,
+    note_trouble: NoteTrouble = untold,
 ) -> KafkaSender:
     with _installed():
         from .sender import KafkaSender

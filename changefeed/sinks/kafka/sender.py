@@ -34,7 +34,7 @@ from ...contract.options import ChangefeedOptions, PartitionAlgorithm
 from ...contract.sink_config import Acks
 from ...encode.topics import topic_name
 from ..delivery import BatchRefused, Messages
-from ..protocol import SinkError, SinkRefused
+from ..protocol import NoteTrouble, SinkError, SinkRefused, untold
 from .target import KafkaTarget
 
 T = TypeVar("T")
@@ -93,7 +93,7 @@ class KafkaSender:
         target: KafkaTarget,
         options: ChangefeedOptions,
         offload: Offload,
-        note_trouble: Callable[[str | None], None] = lambda words: None,
+        note_trouble: NoteTrouble = untold,
     ) -> None:
         self._target = target
         self._note_trouble = note_trouble

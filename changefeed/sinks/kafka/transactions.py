@@ -16,7 +16,7 @@ from ....kvlayer.process.offload import Offload
 from ...contract.options import ChangefeedOptions
 from ..delivery import BatchRefused, Messages
 from ..delivery.sender import size_of
-from ..protocol import SinkError
+from ..protocol import NoteTrouble, SinkError, untold
 from .sender import KafkaSender
 from .target import KafkaTarget
 
@@ -43,7 +43,7 @@ class TransactionalSender(KafkaSender):
         options: ChangefeedOptions,
         offload: Offload,
         name: str,
-        note_trouble: Callable[[str | None], None] = lambda words: None,
+        note_trouble: NoteTrouble = untold,
     ) -> None:
         """`name` is the transactional id."""
         super().__init__(target, options, offload, note_trouble)

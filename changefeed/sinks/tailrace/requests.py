@@ -14,7 +14,7 @@ from ....kvlayer.clock import Timestamp, format_timestamp
 from ....kvlayer.metrics import Metrics
 from ....kvlayer.replication.replica import Ingest
 from ...contract.resending import TRIES_MAX, TokenBucket, refused, tries
-from ..protocol import KeyInterval, SinkError, SinkRefused, TaskKeys
+from ..protocol import KeyInterval, NoteTrouble, SinkError, SinkRefused, TaskKeys, untold
 from .location import ReplicaTarget
 from .transport import MSGPACK, Reply, Transport, TransportBroken
 
@@ -93,7 +93,7 @@ class ReplicaRequests:
         transport: Transport,
         random: Random,
         metrics: Metrics,
-        note_trouble: Callable[[str | None], None] = lambda words: None,
+        note_trouble: NoteTrouble = untold,
     ) -> None:
         self._target = target
         self._transport = transport

@@ -53,6 +53,15 @@ MEMORY_LIMIT = "2GB"
 VALUE_BYTES_MAX = 64 * 1024 * 1024
 """Bytes of one value in a result: the limit of a stored value."""
 
+BATCH_ROWS = 8192
+"""Rows of a batch: a millisecond's work for DuckDB, and some tens for who writes them out."""
+
+BATCH_BYTES = 2 * 1024 * 1024
+"""Bytes of a batch from which on it is given no more rows: very wide ones are still bounded."""
+
+VECTOR_ROWS = 2048
+"""Rows that DuckDB computes at once, the least that it can be asked for."""
+
 T = TypeVar("T")
 
 _Begun = tuple[duckdb.DuckDBPyRelation, list[str], list[str]]
@@ -66,6 +75,29 @@ _CONFIGURATION = (
     "SET GLOBAL lock_configuration = true",
 )
 """Of all settings the time zone of a cursor alone can be changed behind these."""
+
+_VARYING = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+
+_SAME = {name: kind for kind, name in DUCKDB_NAMES.items() if kind not in BROAD}
+_WIDENED = {
+    **dict.fromkeys(
+        ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"), TypeKind.INT8
+    ),
+    **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), TypeKind.TIMESTAMP),
+    **dict.fromkeys(('"NULL"', "NULL"), TypeKind.STRING),
+}
+_HUGE = ("HUGEINT", "UHUGEINT", "UBIGINT")
+_HUGE_TYPE = ColumnType(TypeKind.DECIMAL, 38, 0)
+
+EPOCH_DAY = date(1970, 1, 1).toordinal()
+_MOMENTS_MIN_MAX = {
+    TypeKind.DATE: (date.min.toordinal() - EPOCH_DAY, date.max.toordinal() - EPOCH_DAY),
+    **dict.fromkeys(
+        (TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ),
+        (-62_135_596_800_000_000, 253_402_300_799_999_999),
+    ),
+}
+"""The years 1 to 9999, in days and in microseconds since 1970: DuckDB's moments go further."""
 
 
 class WholeAnswers(QueryEvaluator):
@@ -238,27 +270,12 @@ def _check_sizes(found: pa.Table) -> None:
             )
 
 
-_VARYING = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
-
-
 def narrowed(broad: ColumnType, declared: Declared, place: int) -> ColumnType:
     """The declared type of a result's column, where it is one that has the broad type found."""
     type = declared[place] if place < len(declared) else None
     if type is not None and enum_in(type) is not None:
         return type
     return broad if type is None or type.broad != broad else type
-
-
-_SAME = {name: kind for kind, name in DUCKDB_NAMES.items() if kind not in BROAD}
-_WIDENED = {
-    **dict.fromkeys(
-        ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"), TypeKind.INT8
-    ),
-    **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), TypeKind.TIMESTAMP),
-    **dict.fromkeys(('"NULL"', "NULL"), TypeKind.STRING),
-}
-_HUGE = ("HUGEINT", "UHUGEINT", "UBIGINT")
-_HUGE_TYPE = ColumnType(TypeKind.DECIMAL, 38, 0)
 
 
 def _type_of(name: str) -> ColumnType | None:
@@ -291,17 +308,6 @@ def _converted(
     exact = name in _SAME and not pa.types.is_null(array.type)
     exact = exact or name.startswith(("ENUM(", "DECIMAL("))
     return type, array.cast(type.arrow_type, safe=exact)
-
-
-EPOCH_DAY = date(1970, 1, 1).toordinal()
-_MOMENTS_MIN_MAX = {
-    TypeKind.DATE: (date.min.toordinal() - EPOCH_DAY, date.max.toordinal() - EPOCH_DAY),
-    **dict.fromkeys(
-        (TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ),
-        (-62_135_596_800_000_000, 253_402_300_799_999_999),
-    ),
-}
-"""The years 1 to 9999, in days and in microseconds since 1970: DuckDB's moments go further."""
 
 
 def _check_moments(type: ColumnType, array: pa.ChunkedArray[pa.Scalar[pa.DataType]]) -> None:
@@ -348,16 +354,6 @@ def _decimals(array: Any, signed: bool) -> Any:
     if not signed and (pc.min(found).as_py() or 0) < 0:
         raise pa.ArrowInvalid("an unsigned integer of 128 bits")
     return found
-
-
-BATCH_ROWS = 8192
-"""Rows of a batch: a millisecond's work for DuckDB, and some tens for who writes them out."""
-
-BATCH_BYTES = 2 * 1024 * 1024
-"""Bytes of a batch from which on it is given no more rows: very wide ones are still bounded."""
-
-VECTOR_ROWS = 2048
-"""Rows that DuckDB computes at once, the least that it can be asked for."""
 
 
 def let_go(error: BaseException) -> None:

@@ -118,6 +118,38 @@ def test_many_locks_are_freed_a_portion_a_step(monkeypatch: pytest.MonkeyPatch) 
     sim.run(main())
 
 
+def test_keys_that_were_rewritten_are_looked_for_in_slices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where none of them is to be undone, and the transaction ends in the middle."""
+    monkeypatch.setattr(rewind, "KEYS_AT_ONCE", 5)
+    sim = Simulation(10)
+    names = [key(f"{i:03}") for i in range(50)]
+
+    async def main() -> None:
+        async with running_store(sim, settings=unbuffered()) as store:
+            writer = store.begin()
+            await writer.put(names, [b"1"] * len(names))
+            await writer.savepoint()
+            await writer.put(names, [b"2"] * len(names))
+            mark = await writer.savepoint()
+            undoing = asyncio.create_task(writer.rollback_to(mark))
+            turns = 0
+            while not undoing.done():
+                await asyncio.sleep(0)
+                turns += 1
+            assert turns >= 10
+            undoing = asyncio.create_task(writer.rollback_to(mark))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            await writer.rollback()
+            with pytest.raises(TransactionState):
+                await undoing
+            store.check_invariants()
+
+    sim.run(main())
+
+
 def test_half_of_a_rollback_cannot_be_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewind, "COMMAND_ROWS_MAX", 1)
     sim = Simulation(4)
