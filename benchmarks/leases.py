@@ -47,7 +47,7 @@ async def create_tables(store: Store, descriptors: DescriptorStore, count: int) 
         transaction = store.begin()
         for _ in range(min(TABLES_PER_TRANSACTION, count - len(made))):
             table = TableDescriptor(
-                id=await descriptors.allocate_id(transaction),
+                id=await descriptors.allocate_id(),
                 name=f"t{len(made)}",
                 database_id=DEFAULT_DATABASE_ID,
                 schema_id=DEFAULT_PUBLIC_ID,

@@ -82,9 +82,9 @@ class Catalog:
             if if_not_exists:
                 return None
             raise name_taken(DatabaseDescriptor(id=0, name=name))
-        database = DatabaseDescriptor(id=await self._new_id(transaction), name=name)
+        database = DatabaseDescriptor(id=await self.descriptors.allocate_id(), name=name)
         schema = SchemaDescriptor(
-            id=await self._new_id(transaction), name=PUBLIC_SCHEMA, database_id=database.id
+            id=await self.descriptors.allocate_id(), name=PUBLIC_SCHEMA, database_id=database.id
         )
         await self.descriptors.publish(transaction, database)
         await self.descriptors.publish(transaction, schema)
@@ -117,7 +117,7 @@ class Catalog:
                 return None
             raise name_taken(SchemaDescriptor(id=0, name=name, database_id=database_id))
         schema = SchemaDescriptor(
-            id=await self._new_id(transaction), name=name, database_id=database_id
+            id=await self.descriptors.allocate_id(), name=name, database_id=database_id
         )
         await self.descriptors.publish(transaction, schema)
         return schema
@@ -211,7 +211,7 @@ class Catalog:
         columns = _columns(definition)
         parameters = parse_parameters(definition.parameters)
         table = TableDescriptor(
-            id=await self._new_id(transaction),
+            id=await self.descriptors.allocate_id(),
             name=name.name,
             database_id=database_id,
             schema_id=schema_id,
@@ -245,7 +245,7 @@ class Catalog:
         if taken is not None and if_not_exists:
             return None
         descriptor = TableDescriptor(
-            id=await self._new_id(transaction),
+            id=await self.descriptors.allocate_id(),
             name=name.name,
             database_id=parents[0],
             schema_id=parents[1],
@@ -314,9 +314,6 @@ class Catalog:
         changed = replace(table, version=version)
         await self.descriptors.publish(transaction, changed)
         return changed
-
-    async def _new_id(self, transaction: Transaction) -> int:
-        return await self.descriptors.allocate_id(transaction)
 
 
 KEYSPACE_COLUMNS = (

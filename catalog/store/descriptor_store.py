@@ -141,14 +141,20 @@ class DescriptorStore:
 
     # Publishing
 
-    async def allocate_id(self, transaction: Transaction) -> int:
-        """An id for a new descriptor, which no other will ever have."""
+    async def allocate_id(self) -> int:
+        """An id for a new descriptor, which no other will ever have: it is lost with a transaction
+        that is rolled back. One that is open would keep all others from creating anything."""
         key = _sequence.encode_key((DESCRIPTOR_ID_SEQUENCE,))
-        body = await transaction.get(key, for_update=True)
-        assert body is not None, "the store was not bootstrapped"
-        allocated = _int(_sequence.decode_row(key, body)[1])
-        row = _sequence.encode_row((DESCRIPTOR_ID_SEQUENCE, allocated + 1))
-        await transaction.put([row[0]], [row[1]])
+
+        def evaluate(evaluation: Evaluation) -> int:
+            body = evaluation.get(key)
+            assert body is not None, "the store was not bootstrapped"
+            allocated = _int(_sequence.decode_row(key, body)[1])
+            _, following = _sequence.encode_row((DESCRIPTOR_ID_SEQUENCE, allocated + 1))
+            evaluation.put([key], [following])
+            return allocated
+
+        allocated, _ = await self._store.one_phase(evaluate)
         return allocated
 
     def next_version(self, transaction: Transaction, descriptor: Descriptor) -> int:

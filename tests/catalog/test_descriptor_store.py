@@ -302,7 +302,7 @@ def test_lock_and_unlock_need_two_transactions(sim: Simulation) -> None:
 def test_table_may_be_created_locked_beside_rows(sim: Simulation) -> None:
     async def scenario() -> None:
         async with _orders(sim) as (catalog, table, transaction):
-            new_id = await catalog.descriptors.allocate_id(transaction)
+            new_id = await catalog.descriptors.allocate_id()
             new = replace(table, id=new_id, name="new", locked=True)
             await catalog.descriptors.publish(transaction, new)
             key, body = codec_for(new).encode_row((1, "x"))

@@ -49,7 +49,7 @@ class CatalogFixture:
         """`name (k INT8 PRIMARY KEY, v STRING)`."""
         transaction = self.store.begin()
         table = TableDescriptor(
-            id=await self.descriptors.allocate_id(transaction),
+            id=await self.descriptors.allocate_id(),
             name=name,
             database_id=DEFAULT_DATABASE_ID,
             schema_id=DEFAULT_PUBLIC_ID,

@@ -52,6 +52,19 @@ def test_transaction_sees_its_own_writes_both_ways() -> None:
     run(scenario)
 
 
+def test_two_open_transactions_create_tables() -> None:
+    """The counter of ids is no row that one of them holds until its end."""
+
+    async def scenario(node: SqlNode) -> None:
+        first, second = node.session(), node.session()
+        assert await outcome(first, "BEGIN; CREATE TABLE a (k INT8 PRIMARY KEY)") == "CREATE TABLE"
+        assert await outcome(second, "BEGIN; CREATE TEMP TABLE b AS SELECT 1 AS k") == "SELECT 1"
+        assert await outcome(node.first, "CREATE VIEW c AS SELECT k FROM t") == "CREATE VIEW"
+        assert [await outcome(each, "COMMIT") for each in (second, first)] == ["COMMIT"] * 2
+
+    run(scenario)
+
+
 def test_rollback_leaves_nothing() -> None:
     async def scenario(node: SqlNode) -> None:
         await node.sql("BEGIN; DELETE FROM t; CREATE TABLE u (k INT8 PRIMARY KEY)")

@@ -57,7 +57,7 @@ async def create(changer: Changer, statement: s.CreateEnum) -> None:
             f'type "{statement.name}" already exists',
             position=statement.name.position,
         )
-    type_id = await changer.descriptors.allocate_id(changer.transaction)
+    type_id = await changer.descriptors.allocate_id()
     enum = EnumType(type_id, name, new_members(statement.labels))
     created = TypeDescriptor(
         id=type_id, name=name, database_id=parents[0], schema_id=parents[1], enum=enum

@@ -47,7 +47,7 @@ async def create(
     if owner is None:
         owner = await _owner(changer, statement.change)
     created = SequenceDescriptor(
-        id=await changer.descriptors.allocate_id(changer.transaction),
+        id=await changer.descriptors.allocate_id(),
         name=name,
         database_id=parents[0],
         schema_id=parents[1],

@@ -38,7 +38,7 @@ async def create(changer: Changer, statement: s.CreateView) -> None:
         raise Skipped(f'relation "{statement.name}" already exists')
     before = await _replaced(changer, statement) if taken else None
     if before is None:
-        new_id = await changer.descriptors.allocate_id(changer.transaction)
+        new_id = await changer.descriptors.allocate_id()
     query, found = await _made(changer, statement)
     columns = tuple(
         Column(id=place, name=column.name, type=column.type)
