@@ -109,6 +109,12 @@ ELSEWHERE: dict[str, tuple[Signature, ...]] = signatures(
 )
 """Functions that are resolved elsewhere: by nodes of the grammar, or before a plan is made."""
 
+WINDOWS = frozenset(
+    {"ntile", "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "lag", "lead",
+     "first_value", "last_value", "nth_value"}
+)  # fmt: skip
+"""Functions of a window alone."""
+
 _THIS, _TWO = ("this",), ("this", "expression")
 _OF_ONE = (
     exp.Abs, exp.Ceil, exp.Floor, exp.Sqrt, exp.Sin, exp.Cos, exp.Tan, exp.Cot,

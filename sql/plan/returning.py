@@ -41,9 +41,6 @@ from ..syntax.trees import (
 )
 from .plans import Projection
 
-_ANY_DIGITS = DECIMAL
-"""The Python type of arithmetic on decimals, and of numbers with a fraction."""
-
 
 def projection(
     items: Sequence[exp.Expr], descriptor: TableDescriptor, relation: str | None
@@ -64,7 +61,7 @@ def projection(
             raise _too_much(tree) from None
         type = scalar.type or STRING
         plain = isinstance(tree, exp.Column) and isinstance(tree.this, exp.Identifier)
-        if not plain and type == _ANY_DIGITS:  # how many there are, only DuckDB knows
+        if not plain and type == DECIMAL:  # how many digits there are, only DuckDB knows
             raise _too_much(tree)
         origin = origin_of(descriptor, folded(tree.this)) if plain else None
         declared = descriptor.column(folded(tree.this)).type if plain else type

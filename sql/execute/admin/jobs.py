@@ -92,7 +92,7 @@ async def show_schedules(actor: Actor, statement: ShowSchedules) -> Result:
         and statement.schedule_id in (None, each.id)
     ]
     if statement.schedule_id is not None and not found:
-        raise SQLError("42704", f"schedule with ID {statement.schedule_id} does not exist")
+        raise _no_schedule(statement.schedule_id)
     rows: list[Row] = [
         (
             each.id, each.label, "PAUSED" if each.paused else "ACTIVE", each.next_run,
@@ -142,11 +142,12 @@ async def _check_schedules(services: Services, ids: Sequence[int], user: str) ->
     for schedule_id in ids:
         schedule = found.get(schedule_id)
         if schedule is None or not sees(rights, user, schedule.owner):
-            raise SQLError(
-                "42704",
-                f"schedule with ID {schedule_id} does not exist",
-                hint="SHOW SCHEDULES lists them.",
-            )
+            raise _no_schedule(schedule_id)
+
+
+def _no_schedule(id: int) -> SQLError:
+    message = f"schedule with ID {id} does not exist"
+    return SQLError("42704", message, hint="SHOW SCHEDULES lists them.")
 
 
 async def _check_owner(services: Services, rights: Rights, job: JobSummary) -> None:

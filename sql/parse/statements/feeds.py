@@ -16,6 +16,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ....catalog.values.errors import SQLError
+from ...builtins.known_functions import WINDOWS
 from ...syntax.changefeed_statements import DatabaseFeed, FeedClause, FeedSelect, LetterChoice
 from ...syntax.keyspace_statements import KeyspaceFeed
 from ...syntax.statement import ObjectName, Option, rows_of
@@ -50,11 +51,6 @@ _VOLATILE = frozenset(
     gen_random_uuid random setseed unique_rowid clock_timestamp timeofday txid_current pg_sleep
     nextval currval setval lastval set_config
     """.split()  # noqa: SIM905 (a list of words is read as such)
-)
-_WINDOWS = frozenset(
-    """
-    row_number rank dense_rank percent_rank cume_dist lag lead first_value last_value nth_value
-    """.split()  # noqa: SIM905
 )
 
 
@@ -119,7 +115,7 @@ def _check(tree: exp.Expr) -> None:
         if isinstance(node, exp.Query):
             _refuse("subqueries are", node, "Each change is looked at by itself.")
         name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
-        if isinstance(node, exp.Window) or name in _WINDOWS:
+        if isinstance(node, exp.Window) or name in WINDOWS:
             _refuse("window functions are", node, "Each change is looked at by itself.")
         if isinstance(node, exp.AggFunc | exp.WithinGroup) or name in ("count", "array_agg"):
             _refuse("aggregate functions are", node, "Each change is looked at by itself.")
