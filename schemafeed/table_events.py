@@ -144,7 +144,8 @@ def added_columns(before: TableDescriptor, after: TableDescriptor) -> tuple[Colu
 
 
 def changed_columns(event: TableEvent, ids: Iterable[int]) -> Iterator[tuple[Column, str]]:
-    """The columns among `ids`, as they were, that were `dropped`, `renamed` or `retyped`."""
+    """The columns among `ids`, as they were, that were `dropped`, `renamed`, `retyped`
+    or `given other labels`."""
     old, new = _by_id(event.before), _by_id(event.after)
     names = {column.name for column in new.values()}
     for was in (old[id] for id in ids if id in old):
@@ -155,7 +156,7 @@ def changed_columns(event: TableEvent, ids: Iterable[int]) -> Iterator[tuple[Col
         elif now.name != was.name:
             yield was, f'renamed to "{now.name}"'
         elif _retyped(was.type, now.type):
-            yield was, "retyped"
+            yield was, "given other labels" if relabelled(was.type, now.type) else "retyped"
 
 
 def rewrites(before: TableDescriptor, after: TableDescriptor) -> bool:

@@ -38,11 +38,13 @@ from ..contract.queries import FeedQuery
 
 
 class SchemaChangeEnd(SchemaFeedError):
-    """A feed ended at a schema change, because it was to, or because it cannot follow it."""
+    """A feed ended at a schema change, because it was to, or because it or its query cannot follow
+    it."""
 
-    def __init__(self, what: str, timestamp: Timestamp) -> None:
+    def __init__(self, what: str, timestamp: Timestamp, *, of_query: bool) -> None:
         super().__init__(f"schema change occurred at {format_timestamp(timestamp)}: {what}")
         self.timestamp = timestamp
+        self.of_query = of_query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,7 @@ def plan_boundary(
             event,
             f'column "{column.name}" of table "{event.before.name}", which the query of the '
             f"changefeed reads, was {what}",
+            of_query=True,
         )
     if EventKind.TRUNCATE in kinds and not follows_schema:
         return _end(event, f'table "{event.after.name}" was truncated')
@@ -124,8 +127,8 @@ def plan_boundary(
     )
 
 
-def _end(event: TableEvent, what: str) -> Boundary:
-    end = SchemaChangeEnd(what, event.timestamp)
+def _end(event: TableEvent, what: str, *, of_query: bool = False) -> Boundary:
+    end = SchemaChangeEnd(what, event.timestamp, of_query=of_query)
     return Boundary(event=event, kind=BoundaryKind.END, settles=True, end=end)
 
 

@@ -273,12 +273,13 @@ def _told(error: Exception) -> Exception:
             return SQLError(
                 "42P01", f"{error}", detail="Everything committed before that has been sent."
             )
-        case SchemaChangeEnd(timestamp=at):
+        case SchemaChangeEnd(timestamp=at, of_query=of_query):
+            query = ", of a query that fits the table as it is then," if of_query else ""
             return SQLError(
                 "55000",
                 f"{error}",
                 detail="Everything committed before that has been sent.",
-                hint="To go on behind it, create the changefeed again "
+                hint=f"To go on behind it, create the changefeed again{query} "
                 f"WITH cursor = '{format_timestamp(at)}'.",
             )
         case SchemaFeedError() | RangeDeletion():

@@ -254,6 +254,12 @@ BAD_URIS = [
     ("kafka://h?colour=kanari", "unknown parameter 'colour'"),
     ("kafka://h?ca_cert=AAAA", "tls_enabled"),
     ("kafka://h?tls_enabled=yes", "true or false"),
+    ("kafka://h?tls_enabled=true&ca_cert=AAAA", "ca_cert is no certificate in PEM"),
+    ("kafka://h?tls_enabled=true&client_cert=AAAA", "client_cert and client_key go together"),
+    (
+        "kafka://h?tls_enabled=true&client_cert=AAAA&client_key=AAAA",
+        "client_cert and client_key are no pair",
+    ),
     ("kafka://h?sasl_user=a", "sasl_enabled"),
     ("kafka://h?sasl_enabled=true&sasl_user=a", "sasl_password is missing"),
     ("kafka://h?sasl_enabled=true&sasl_mechanism=AWS_MSK_IAM", "sasl_mechanism is one of"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ssl
 from base64 import b64decode, b64encode
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from tempfile import NamedTemporaryFile
 from urllib.parse import quote, urlencode
@@ -57,18 +57,10 @@ class WebhookTarget:
         certificate that will not do."""
         if not self.secure:
             return None
-        authorities = self.certificates.get("ca_cert")
-        try:
-            context = ssl.create_default_context(
-                cadata=None if authorities is None else authorities.decode()
-            )
-        except (ssl.SSLError, UnicodeDecodeError, ValueError):
-            raise ValueError("ca_cert is no certificate in PEM") from None
+        context = tls_context(self.certificates)
         if self.skip_verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        if "client_cert" in self.certificates:
-            _load_client(context, self.certificates)
         return context
 
 
@@ -114,6 +106,21 @@ def parse_target(
     return target
 
 
+def tls_context(certificates: Mapping[str, bytes]) -> ssl.SSLContext:
+    """The context of `CERTIFICATE_PARAMETERS`, of which a client's certificate and key go together.
+    Raises ValueError, which names the one that will not do."""
+    authorities = certificates.get("ca_cert")
+    try:
+        context = ssl.create_default_context(
+            cadata=None if authorities is None else authorities.decode()
+        )
+    except (ssl.SSLError, UnicodeDecodeError, ValueError):
+        raise ValueError("ca_cert is no certificate in PEM") from None
+    if "client_cert" in certificates:
+        _load_client(context, certificates)
+    return context
+
+
 def shown_uri(text: str) -> str:
     """The URI as anybody may see it."""
     return redacted_uri(text, SECRET_PARAMETERS)
@@ -130,7 +137,7 @@ def _basic(user: str, password: str) -> str:
     return "Basic " + b64encode(f"{user}:{password}".encode()).decode()
 
 
-def _load_client(context: ssl.SSLContext, certificates: dict[str, bytes]) -> None:
+def _load_client(context: ssl.SSLContext, certificates: Mapping[str, bytes]) -> None:
     """The client's certificate and key, by way of a file that only we can read: ssl takes no
     other."""
     with NamedTemporaryFile(prefix="tailrace-") as file:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from ..http.target import tls_context
 from ..uri import AllBut, bad_uri, parse_server_uri, redacted_uri
 
 KAFKA, CONFLUENT_CLOUD, EVENT_HUB = SCHEMES = ("kafka", "confluent-cloud", "azure-event-hub")
@@ -144,9 +145,8 @@ def _client(text: str, scheme: str, host: str, given: Mapping[str, str]) -> dict
     logins = [name for name in given if name.startswith("sasl_") and name != "sasl_enabled"]
     _refuse_without(text, sasl, "sasl_enabled", given, logins)
     client = {"security.protocol": ("sasl_" if sasl else "") + ("ssl" if tls else "plaintext")}
-    for name, option in CERTIFICATES.items():
-        if name in given:
-            client[option] = _pem(text, name, given[name])
+    for name, pem in _certificates(text, given).items():
+        client[CERTIFICATES[name]] = pem
     if flags["insecure_tls_skip_verify"]:
         client["enable.ssl.certificate.verification"] = "false"
     return client | (_sasl(text, given) if sasl else {})
@@ -196,6 +196,20 @@ def _flag(text: str, name: str, value: str) -> bool:
     if value.lower() not in ("true", "false"):
         raise bad_uri(shown_uri(text), f"{name} is true or false")
     return value.lower() == "true"
+
+
+def _certificates(text: str, given: Mapping[str, str]) -> dict[str, str]:
+    """The certificates in PEM. Raises SQLError 22023 for what is none: librdkafka would say so as
+    it says that no broker answers."""
+    if ("client_cert" in given) != ("client_key" in given):
+        raise bad_uri(shown_uri(text), "client_cert and client_key go together")
+    found = {name: _pem(text, name, given[name]) for name in CERTIFICATES if name in given}
+    try:
+        if found:
+            tls_context({name: pem.encode() for name, pem in found.items()})
+    except ValueError as error:
+        raise bad_uri(shown_uri(text), str(error)) from None
+    return found
 
 
 def _pem(text: str, name: str, value: str) -> str:

@@ -69,7 +69,12 @@ def parse_feed_select(text: str) -> FeedSelect:
 
 
 def _select(text: str, tokens: list[Token]) -> FeedSelect:
-    query = parse_query(text, _with_event_columns(tokens))
+    try:
+        query = parse_query(text, _with_event_columns(tokens))
+    except SQLError as error:
+        if error.position is not None and text.upper().startswith("WITH", error.position - 1):
+            error.hint = "Options stand before the query: CREATE CHANGEFEED WITH … AS SELECT …"
+        raise
     if query.as_of is not None:
         _refuse("AS OF SYSTEM TIME is", None, "The option cursor says where a changefeed begins.")
     if query.locks:
