@@ -8,6 +8,7 @@ that takes a schema for wrong, or for incompatible with those before it, refuses
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from importlib.util import find_spec
 from urllib.parse import parse_qs, quote, urlsplit
@@ -51,6 +52,7 @@ class SchemaRegistry:
             seconds=seconds,
         )
         self._opened = False
+        self._one_at_a_time = asyncio.Lock()
 
     @classmethod
     def of(cls, options: ChangefeedOptions, settings: Settings) -> SchemaRegistry:
@@ -66,12 +68,13 @@ class SchemaRegistry:
     async def give_ids(self, schemas: Sequence[RegisteredSchema]) -> None:
         """Registers those of the schemas that have no id yet. Raises SinkError where trying again
         may help, and SinkRefused where the registry does not take a schema."""
-        for schema in schemas:
-            if schema.id is None:
-                if not self._opened:
-                    await self._client.open()
-                    self._opened = True
-                schema.id = await self._register(schema)
+        async with self._one_at_a_time:
+            for schema in schemas:
+                if schema.id is None:
+                    if not self._opened:
+                        await self._client.open()
+                        self._opened = True
+                    schema.id = await self._register(schema)
 
     async def close(self) -> None:
         await self._client.close()
