@@ -56,7 +56,7 @@ from .write.sequences import DrawnValues, SequencesOfUser, SessionSequences
 from .write.steps import TooWide
 
 
-class Asked(Struct, frozen=True):
+class Invocation(Struct, frozen=True):
     """One statement of a prepared text, and how its client asks for it.
 
     `described` are the columns that it was told of; `streamed` says that it takes batches;
@@ -81,7 +81,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     frozen dataclass of so many fields would take two microseconds to make."""
 
     services: Services
-    asked: Asked
+    invocation: Invocation
     statement: PlannedStatement
     database: str
     user: str = ROOT
@@ -134,8 +134,8 @@ async def _run_drawing(execution: Execution, opened: OpenTransaction | None) -> 
         SequencesOfUser(execution.services, user, database, transaction, reads_only=reads_only),
         execution.sequences,
     )
-    whole = replace(execution.asked, streamed=False)
-    drawing = replace(execution, generators=drawn, asked=whole)
+    whole = replace(execution.invocation, streamed=False)
+    drawing = replace(execution, generators=drawn, invocation=whole)
     return await drawn.run(lambda: _run_planned(drawing, opened))
 
 
@@ -166,7 +166,7 @@ async def _query(execution: Execution, as_of: AsOf | None, scope: LeaseScope) ->
     read_at: Timestamp | None = None
     if as_of is not None:
         now = await store.now()
-        read_at = resolve_as_of(as_of, execution.asked.parameters, now, store.settings)
+        read_at = resolve_as_of(as_of, execution.invocation.parameters, now, store.settings)
     transaction = store.begin(
         read_timestamp=read_at, read_only=True, lock_timeout=execution.lock_timeout
     )
@@ -195,7 +195,7 @@ async def _query_in(execution: Execution, opened: OpenTransaction) -> Result:
 async def _select(
     execution: Execution, plan: SelectPlan, transaction: Transaction, bindings: Bindings
 ) -> Result:
-    if execution.asked.streamed and plan.drawn is None:
+    if execution.invocation.streamed and plan.drawn is None:
         waiting = execution.services.waiting_results.of(execution.session_user)
         return await stream_select(plan, transaction, bindings, waiting)
     return await run_select(plan, transaction, bindings)
@@ -246,8 +246,8 @@ async def _write_in(execution: Execution, opened: OpenTransaction) -> Result:
     bindings = _bindings(execution, opened.began, deferral=opened.deferred)
     at = transaction.read_timestamp
     plan = await _write_plan(execution, opened.scope, at, transaction)
-    if execution.asked.further:
-        runs = [bindings, *map(bindings.given, execution.asked.further)]
+    if execution.invocation.further:
+        runs = [bindings, *map(bindings.given, execution.invocation.further)]
         first, *others = await run_together(plan, transaction, runs)
         return replaced(first, further=tuple(others))
     written = await run_whole(plan, transaction, bindings)
@@ -275,14 +275,14 @@ def _bindings(
         variables=variables,
     )
     return Bindings(
-        execution.asked.parameters,
+        execution.invocation.parameters,
         now,
         Introspection(services, database, user, variables),
         execution.generators or services.generators,
         facts,
         services.images,
         execution.trace,
-        execution.asked.prepared.slots,
+        execution.invocation.prepared.slots,
         calls,
         deferral,
         services.analytics,
@@ -307,10 +307,12 @@ async def _plan(
     execution: Execution, scope: LeaseScope, at: Timestamp, transaction: Transaction | None
 ) -> Plan:
     """The plan of a statement. One in a transaction may see tables that nobody else does."""
-    known = execution.asked.prepared.plan(execution.asked.index, execution.database)
+    known = execution.invocation.prepared.plan(execution.invocation.index, execution.database)
     if known is not None and await holds(known, scope, at, changed_tables(transaction)):
         if execution.user != ROOT:
-            needs = execution.asked.prepared.needs(execution.asked.index, execution.database)
+            needs = execution.invocation.prepared.needs(
+                execution.invocation.index, execution.database
+            )
             await require(execution.services, execution.user, needs, transaction)
         return known
     services, database = execution.services, execution.database
@@ -344,26 +346,29 @@ async def _write_plan(
 
 async def _plan_anew(execution: Execution, resolver: Resolver) -> Plan:
     statement, database = execution.statement, execution.database
-    lengthy, walks = execution.asked.prepared.lengthy, execution.asked.prepared.lengthy_trees
+    lengthy, walks = (
+        execution.invocation.prepared.lengthy,
+        execution.invocation.prepared.lengthy_trees,
+    )
     relations, needs, named = await bound(resolver, execution.user, statement, lengthy=walks)
     lengthy = lengthy or lengthy_relations(relations)
 
     def made() -> tuple[Plan, bool]:
         plan = plan_statement(statement, relations)
-        return plan, execution.asked.prepared.takes(plan)
+        return plan, execution.invocation.prepared.takes(plan)
 
     plan, taken = await planned(made, lengthy=lengthy)
     if not taken:
-        own = execution.asked.prepared.own_statement()
+        own = execution.invocation.prepared.own_statement()
         assert isinstance(own, PlannedStatement), own
         unbound = unbound_types(own, relations)
         await bind_named_enums(resolver, own, unbound)
         plan = await planned(lambda: plan_statement(own, relations), lengthy=lengthy)
     needs = with_locks(needs, plan)
     await require(resolver.services, execution.user, needs, resolver.transaction)
-    check_columns_same(execution.asked.described, plain_columns(plan))
+    check_columns_same(execution.invocation.described, plain_columns(plan))
     if taken and not named and not changed_tables(resolver.transaction):
-        execution.asked.prepared.keep(execution.asked.index, database, plan, needs)
+        execution.invocation.prepared.keep(execution.invocation.index, database, plan, needs)
     return plan
 
 

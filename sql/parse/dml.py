@@ -175,7 +175,8 @@ def _refuse_ragged(values: exp.Values) -> None:
 
 def plain_inserts(tokens: list[Token]) -> list[Token]:
     """The tokens with clauses of other dialects, which sqlglot marks in its tree: OVERWRITE for
-    UPSERT, and BY NAME for OVERRIDING SYSTEM VALUE. Raises SQLError 0A000 for OVERRIDING USER."""
+    UPSERT, and BY NAME for OVERRIDING SYSTEM VALUE. Raises SQLError 0A000 for OVERRIDING USER, and
+    for OVERWRITE itself."""
     words = [token.text.lower() for token in tokens]
     kept: list[Token] = []
     place = len(tokens) if _REWRITTEN.isdisjoint(words) else 0
@@ -189,13 +190,15 @@ def plain_inserts(tokens: list[Token]) -> list[Token]:
         elif said == ["overriding", "user", "value"]:
             hint = "Leave the identity column out of the list of columns: then its value is drawn."
             raise unsupported("OVERRIDING USER VALUE", token.start + 1, hint)
+        elif said[:2] == ["insert", "overwrite"]:
+            raise unsupported("INSERT OVERWRITE", token.start + 1, "Write UPSERT INTO.")
         else:
             kept.append(token)
         place += 1
     return kept or tokens
 
 
-_REWRITTEN = frozenset({"upsert", "overriding"})
+_REWRITTEN = frozenset({"upsert", "overriding", "overwrite"})
 
 
 def _refuse_column_aliases(table: exp.Expr) -> None:

@@ -14,7 +14,7 @@ from ...catalog.values.column_types import STRING
 from ...catalog.values.errors import SQLError
 from ...changefeed.sinks.duckdb.reading.read_statement import TEXT_BYTES_MAX
 from ..execute.ddl.enum_types import DeclaredTypes
-from ..execute.run import Asked
+from ..execute.run import Invocation
 from ..parse import ParsedText
 from ..results.results import ArrowQuery, Result, ResultColumn
 from ..runtime.analytic_lanes import ANALYTICAL_TIMEOUT
@@ -92,15 +92,15 @@ class MirrorSession(Session):
             return False  # DuckDB has statements that begin with these words, too
         return all(isinstance(each, _OWN) for each in parsed.statements)
 
-    async def _run(self, asked: Asked) -> Result:
-        match asked.statement:
+    async def _run(self, invocation: Invocation) -> Result:
+        match invocation.statement:
             case statements.ReadMirror(text=text):
                 self._transactions.refuse_failed()
                 limit = self._services.store.settings.get(ANALYTICAL_TIMEOUT)
                 async with self._transactions.time_limit(limit):
-                    return await self._rows(text, asked.parameters)
+                    return await self._rows(text, invocation.parameters)
             case statement if isinstance(statement, _OWN):
-                return await super()._run(asked)
+                return await super()._run(invocation)
         raise SQLError(
             "25006",
             "a mirror is read-only, by SELECT",

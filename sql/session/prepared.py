@@ -24,7 +24,7 @@ from ..analyze.types.types import Hints
 from ..execute.ddl.ddl import DDL
 from ..execute.ddl.enum_types import DeclaredType, DeclaredTypes, resolve_hints
 from ..execute.query.result_shape import columns_of, plain_columns
-from ..execute.run import Asked, bound, holds
+from ..execute.run import Invocation, bound, holds
 from ..execute.write.dml import together_applies
 from ..parse import ParsedText
 from ..plan.needs import with_locks
@@ -79,15 +79,15 @@ class PreparedStatement:
         self.planned = isinstance(self.statement, PlannedStatement)
 
 
-def asked_of(
+def invocation_of(
     statement: PreparedStatement,
     parameters: Sequence[object],
     *,
     streamed: bool,
     further: Sequence[Sequence[object]] = (),
-) -> Asked:
+) -> Invocation:
     """Returns a run of a prepared statement with its parameters."""
-    return Asked(
+    return Invocation(
         statement.prepared,
         statement.index,
         parameters,

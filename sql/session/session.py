@@ -33,7 +33,7 @@ from ..execute.catalog_statements import (
 from ..execute.ddl.enum_types import DeclaredTypes
 from ..execute.ddl.schema_changes import set_constraints
 from ..execute.query.result_shape import check_columns_same, known_columns
-from ..execute.run import Asked, Execution, run_explain, run_planned
+from ..execute.run import Execution, Invocation, run_explain, run_planned
 from ..execute.write.copy import CopyIn, begin_copy, copy_refused, query_of_copy
 from ..execute.write.dml import Apart
 from ..execute.write.sequences import SessionSequences
@@ -65,7 +65,7 @@ from ..syntax.transaction_statements import CursorStatement, FetchCursor, Transa
 from ..variables.variables import APPLICATION_NAME, STATEMENT_TIMEOUT, SessionVariables
 from .cursors import Cursors
 from .immediate import ImmediateStatements
-from .prepared import PreparedStatement, Preparing, asked_of, joins_batch, statements_of
+from .prepared import PreparedStatement, Preparing, invocation_of, joins_batch, statements_of
 from .prepared_names import PreparedNames
 from .session_transactions import SessionState, SessionTransactions, refuse_where_it_stands
 from .session_turn import SessionTurn
@@ -208,7 +208,9 @@ class Session:
                     results = await self._transactions.run_all(
                         count,
                         lambda index: self._run_at(
-                            Asked(prepared, index, given, streamed=streamed and index + 1 == count)
+                            Invocation(
+                                prepared, index, given, streamed=streamed and index + 1 == count
+                            )
                         ),
                     )
                 await self._settle()
@@ -296,8 +298,10 @@ class Session:
                 if prepared.statement is None:
                     return Result(tag="")
                 with self.activity.running(prepared.text):
-                    asked = asked_of(prepared, given, streamed=streamed, further=further)
-                    (result,) = await self._transactions.run_all(1, lambda _: self._run_at(asked))
+                    invocation = invocation_of(prepared, given, streamed=streamed, further=further)
+                    (result,) = await self._transactions.run_all(
+                        1, lambda _: self._run_at(invocation)
+                    )
                 await self._settle()
                 if prepared.columns is not result.columns and prepared.planned:
                     async with ClosedOnError(result):
@@ -409,7 +413,7 @@ class Session:
     async def _run_prepared(
         self, prepared: PreparedStatement, parameters: Sequence[object], *, streamed: bool
     ) -> Result:
-        return await self._run_at(asked_of(prepared, parameters, streamed=streamed))
+        return await self._run_at(invocation_of(prepared, parameters, streamed=streamed))
 
     async def _prepare(self, text: str, hints: DeclaredTypes) -> PreparedStatement:
         parsed = await self._services.plans.reading(text)
@@ -432,7 +436,7 @@ class Session:
         if prepared.columns is None:
             self._transactions.refuse_failed()
             unknown = (None,) * prepared.prepared.parameter_count
-            shown = await self._run(Asked(prepared.prepared, prepared.index, unknown))
+            shown = await self._run(Invocation(prepared.prepared, prepared.index, unknown))
             prepared.columns = shown.columns
         return prepared.columns
 
@@ -447,14 +451,14 @@ class Session:
             await self._temporary.drop_all()
         await self.prepared_names.clear()
 
-    async def _run_at(self, asked: Asked) -> Result:
+    async def _run_at(self, invocation: Invocation) -> Result:
         """`_run`, with errors as SQLErrors that say which statement failed."""
-        statement = asked.statement
-        if not asked.timed:
+        statement = invocation.statement
+        if not invocation.timed:
             untimed()
         try:
             if isinstance(statement, TransactionStatement):
-                result = await self._transactions.run(statement, asked.parameters)
+                result = await self._transactions.run(statement, invocation.parameters)
                 self._calls.note_commit(result.commit_timestamp)
                 self._temporary.note(statement, self.database)
                 return result
@@ -462,9 +466,9 @@ class Session:
                 self._record(statement, ASKED)
             if self.variables.get(STATEMENT_TIMEOUT):
                 async with self._transactions.time_limit():
-                    result = await self._run(asked)
+                    result = await self._run(invocation)
             else:
-                result = await self._run(asked)
+                result = await self._run(invocation)
             self._calls.note_commit(result.commit_timestamp)
             self._temporary.note(statement, self.database)
             if type(statement) in AUDITED:
@@ -474,7 +478,7 @@ class Session:
             raise
         except Exception as error:
             refusal = told_of(error)
-            refusal.statement = asked.index
+            refusal.statement = invocation.index
             if type(statement) in AUDITED:
                 self._record(statement, refusal.sqlstate)
             raise refusal from error.__cause__ if refusal is error else error
@@ -496,14 +500,18 @@ class Session:
             )
         )
 
-    async def _run(self, asked: Asked) -> Result:
+    async def _run(self, invocation: Invocation) -> Result:
         """Queries, writes, and what a session has of its own; the rest is `_run_on_store`."""
-        statement, parameters, streamed = asked.statement, asked.parameters, asked.streamed
+        statement, parameters, streamed = (
+            invocation.statement,
+            invocation.parameters,
+            invocation.streamed,
+        )
         assert not isinstance(statement, TransactionStatement), statement
         self._transactions.refuse_failed()
         refuse_where_it_stands(statement, self._transactions)
         if isinstance(statement, PlannedStatement):
-            execution, opened = self._execution(asked, statement), self._open
+            execution, opened = self._execution(invocation, statement), self._open
             if opened is None:
                 result = await run_planned(execution, None)
             else:
@@ -567,11 +575,11 @@ class Session:
         """Runs a statement, within the open transaction if there is one."""
         return await (work() if self._open is None else self._open.statement(work))
 
-    def _execution(self, asked: Asked, statement: PlannedStatement) -> Execution:
+    def _execution(self, invocation: Invocation, statement: PlannedStatement) -> Execution:
         user, of_session, lock_seconds = self._facts
         return Execution(
             services=self._services,
-            asked=asked,
+            invocation=invocation,
             statement=statement,
             database=self.database,
             user=user,
@@ -589,7 +597,7 @@ class Session:
         if statement.query is None:
             return statement
         own = Prepared(ParsedText((statement.query,), len(given)))
-        execution = self._execution(Asked(own, 0, given), statement.query)
+        execution = self._execution(Invocation(own, 0, given), statement.query)
         found = await run_planned(execution, self._open)
         return replace(statement, job_ids=named_jobs(found), query=None)
 
@@ -598,7 +606,7 @@ class Session:
         if analyze and not isinstance(statement, statements.Query):
             self._transactions.refuse_read_only("EXPLAIN ANALYZE")
         own = Prepared(ParsedText((statement,), len(given)))
-        execution = self._execution(Asked(own, 0, given), statement)
+        execution = self._execution(Invocation(own, 0, given), statement)
         async with self._acting() as actor:
             return await run_explain(execution, self._open, actor.reader, analyze=analyze)
 

@@ -76,6 +76,8 @@ def test_overriding_says_whose_values_are_written(source: str) -> None:
         assert await node.rows("SELECT id FROM t ORDER BY id") == [(5,)]
         refused = await node.error(f"INSERT INTO d OVERRIDING USER VALUE {source}")
         assert refused.sqlstate == "0A000"
+        for text in ("INSERT OVERWRITE INTO d", "WITH w AS (SELECT 1) INSERT OVERWRITE INTO d"):
+            assert (await node.error(f"{text} {source}")).sqlstate in ("0A000", "42601")
         error = await node.error("INSERT INTO t OVERRIDING NOBODY VALUE VALUES (5, 'a')")
         assert error.sqlstate == "42601"
 

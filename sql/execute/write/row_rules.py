@@ -233,7 +233,7 @@ def compile_expression(table: TableDescriptor, text: str, type: ColumnType) -> R
         scalar = compile_scalar(tree, row_scope(table), table.name)
     except NotNative:
         scalar = None
-        _asked(table, [tree])  # is it one for DuckDB?
+        _analytic(table, [tree])  # is it one for DuckDB?
     return RowExpression(tree, type, scalar)
 
 
@@ -250,7 +250,7 @@ def compile_check(table: TableDescriptor, check: CheckConstraint) -> RowExpressi
             raise NotNative("NULL among the constants")
         scalar = Scalar(BOOL, partial(_holds, predicates), False)
     except NotNative:
-        _asked(table, [tree])
+        _analytic(table, [tree])
     return RowExpression(tree, BOOL, scalar)
 
 
@@ -287,7 +287,7 @@ async def evaluate_all(
     foreign = [found.tree for found in expressions if found.scalar is None]
     asked = foreign and rows
     answers = iter(
-        await _asked(table, foreign).values(rows, bindings) if asked else [[]] * len(foreign)
+        await _analytic(table, foreign).values(rows, bindings) if asked else [[]] * len(foreign)
     )
 
     def evaluated(expression: RowExpression) -> Sequence[Datum]:
@@ -310,7 +310,7 @@ async def first_violation(
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _AnalyticExpressions:
     """Expressions over the rows of a table, as DuckDB evaluates them."""
 
     table: TableDescriptor
@@ -338,19 +338,19 @@ class _Asked:
         return [column.type for column in columns]
 
 
-def _asked(table: TableDescriptor, trees: Sequence[exp.Expr]) -> _Asked:
+def _analytic(table: TableDescriptor, trees: Sequence[exp.Expr]) -> _AnalyticExpressions:
     aliased = [
         exp.alias_(tree.copy(), f"e{place}", quoted=True) for place, tree in enumerate(trees)
     ]
     query = exp.select(*aliased).from_(exp.Table(this=exp.to_identifier(table.name, quoted=True)))
-    return _Asked(table, transpile(query, {(table.name,): table}))
+    return _AnalyticExpressions(table, transpile(query, {(table.name,): table}))
 
 
 async def result_types(
     table: TableDescriptor, trees: Sequence[exp.Expr], analytics: QueryEvaluator
 ) -> list[ColumnType]:
     """Returns the types of expressions by DuckDB. Raises SQLError."""
-    return await _asked(table, trees).types(analytics) if trees else []
+    return await _analytic(table, trees).types(analytics) if trees else []
 
 
 def _arrow(table: TableDescriptor, places: Sequence[int], rows: Sequence[Row]) -> pa.Table:
@@ -401,7 +401,7 @@ async def note_types(trees: Iterable[exp.Expr], analytics: QueryEvaluator) -> No
             (tree.meta[default_expressions.RESULT_TYPE],) = await _compile(tree)[1].types(analytics)
 
 
-_Compiled = tuple[Sequence[Scalar], _Asked]
+_Compiled = tuple[Sequence[Scalar], _AnalyticExpressions]
 """The draws of a default, for each row of the table that its expression reads, and the
 expression."""
 
@@ -428,4 +428,4 @@ def _compile(tree: exp.Expr) -> _Compiled:
         drawn.append(scalar)
         columns.append((name, scalar.type or STRING))
         node.replace(exp.column(name, quoted=True))
-    return drawn, _asked(given_table(_DRAWN_NUMBER, _DRAWN, columns), [made.this])
+    return drawn, _analytic(given_table(_DRAWN_NUMBER, _DRAWN, columns), [made.this])
