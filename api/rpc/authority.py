@@ -57,7 +57,7 @@ async def why_unreachable(host: str, port: int, authority: Authority | None) -> 
         return (
             f"its certificate does not show, by {authority.path}, that it is {host} "
             f"({error.verify_message}): give the authority that signed its --cert, which has to "
-            "name the address"
+            "name the address and to be valid today"
         )
     except (ssl.SSLError, ConnectionResetError):
         return None if authority is None else "it does not speak TLS: start it with --cert, --key"

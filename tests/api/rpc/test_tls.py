@@ -99,7 +99,9 @@ def test_a_name_that_the_certificate_lacks_is_refused(tmp_path: Path) -> None:
         async with served(tmp_path, tls=True) as right:
             address = right.address.replace("127.0.0.1", "localhost")
             target = JoinTarget(address, right.token_path, right.authority_path)
-            with pytest.raises(NodeRefused, match=r"that it is localhost .* name the address"):
+            with pytest.raises(
+                NodeRefused, match=r"that it is localhost .* address and to be valid"
+            ):
                 await Node.join(tmp_path / "node", target)
 
     asyncio.run(body())
