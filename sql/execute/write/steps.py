@@ -26,7 +26,7 @@ SLICE_BYTES = 1024 * 1024
 ROWS_PER_STEP = 8
 """Rows between two moments at which work on many of them gives way: 10 to 50 µs."""
 
-BYTES_PER_STEP = 24 * 1024
+BYTES_PER_STEP = 6 * 1024
 """Bytes of a row that are worth a step by themselves: a slice handles a megabyte, and the row that
 goes beyond it."""
 

@@ -25,7 +25,8 @@ def test_long_lines_of_an_application_end_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "long_lines.py").write_text(LONG_LINES)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]]))
+    path = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
     noted: list[tuple[Timestamp, int]] = []
 
     async def note(resolved: Timestamp, rows: int) -> None:
