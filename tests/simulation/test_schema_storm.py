@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from tests.simulation.schema_storm import run_storm
+from tests.simulation.schema_storm import StormOutcome, run_storm
 
 FIRST_SEED = 3000
 SEEDS = 12
@@ -45,8 +45,13 @@ def test_rows_are_shown_whatever_the_clock_says(seed: int) -> None:
 
 
 def test_a_storm_has_everything_in_it() -> None:
-    """A run in which nothing happens proves nothing."""
-    outcomes = [run_storm(seed) for seed in (50046, 50047, 50049)]
+    """A run in which nothing happens proves nothing: a dozen have everything, and three may."""
+    outcomes: list[StormOutcome] = []
+    for seed in range(50046, 50058):
+        outcomes.append(run_storm(seed))
+        seen = {name for outcome in outcomes for name in outcome.misfortunes}
+        if len(outcomes) >= 3 and seen >= MISFORTUNES and any(each.crashes for each in outcomes):
+            break
     assert sum(outcome.changes for outcome in outcomes) > 10
     assert sum(outcome.commits for outcome in outcomes) > 30
     assert sum(outcome.shown for outcome in outcomes) > 50
@@ -54,7 +59,7 @@ def test_a_storm_has_everything_in_it() -> None:
     assert sum(outcome.reads for outcome in outcomes) > 0
     assert sum(outcome.pauses for outcome in outcomes) > 0
     assert sum(outcome.alterations for outcome in outcomes) > 10
-    assert {name for outcome in outcomes for name in outcome.misfortunes} >= MISFORTUNES
+    assert seen >= MISFORTUNES, MISFORTUNES - seen
     assert sum(outcome.transactions for outcome in outcomes) > 50
     assert sum(outcome.mirrored for outcome in outcomes) > 20
 
