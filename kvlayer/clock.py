@@ -65,8 +65,8 @@ RESERVE_US = 1_000_000
 four thousand million timestamps."""
 
 CAUGHT_UP_US = 600_000_000
-"""By how much a start may be ahead of the wall for the wall to catch up. Each process that is ended
-by a kill leaves a head start behind, and short lives add up; a wall that is further away was set."""
+"""By how much a start may be ahead of the wall for the wall to catch up. A process that is killed
+leaves its head start behind, and short lives add up; a wall that is further away was set."""
 
 _HALF_AHEAD = duration(seconds=BOUND_AHEAD_US / 2_000_000)
 
