@@ -8,6 +8,7 @@ After Kulkarni et al., "Logical Physical Clocks" (2014).
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from functools import partial
 from threading import Lock
 from typing import Protocol
@@ -62,6 +63,10 @@ BOUND_AHEAD_US = 10_000_000
 RESERVE_US = 1_000_000
 """The end of that head start, which a clock uses only while no further bound can be saved: it holds
 four thousand million timestamps."""
+
+CAUGHT_UP_US = 600_000_000
+"""By how much a start may be ahead of the wall for the wall to catch up. A process that is killed
+leaves its head start behind, and short lives add up; a wall that is further away was set."""
 
 _HALF_AHEAD = duration(seconds=BOUND_AHEAD_US / 2_000_000)
 
@@ -130,6 +135,9 @@ class SteadyTime:
         monotonic  0     1     2     3
         wall       100   101   9902  103
         steady     100   101   102   103
+
+    A start above the wall, at the head start of a process that was killed, is caught up with: time
+    goes at half the pace until the wall is there.
     """
 
     def __init__(self, wall: WallClock, *, not_before_us: int) -> None:
@@ -137,17 +145,25 @@ class SteadyTime:
         self.refused_us = 0
         """By how much the wall was away at the last look; zero while it is believed."""
         self._wall = wall
-        self._us = max(wall.unix_us(), not_before_us)
+        shown = wall.unix_us()
+        self._us = max(shown, not_before_us)
+        self._halved = 0 < not_before_us - shown <= CAUGHT_UP_US
+        """Whether the wall is to catch up."""
         self._monotonic_ns = wall.monotonic_ns()
 
     def unix_us(self) -> int:
         """Never more than `offset_us_max` behind what it said before."""
         monotonic_ns = self._wall.monotonic_ns()
-        expected = self._us + (monotonic_ns - self._monotonic_ns) // 1000
+        expected = self._us + (monotonic_ns - self._monotonic_ns) // (
+            2000 if self._halved else 1000
+        )
         shown = self._wall.unix_us()
         if -self.offset_us_max <= shown - expected <= self.offset_us_max:
             self._us, self._monotonic_ns, self.refused_us = shown, monotonic_ns, 0
+            self._halved = False
             return shown
+        if self._halved and shown > expected:  # it has jumped past
+            self._us, self._monotonic_ns, self._halved = expected, monotonic_ns, False
         self.refused_us = shown - expected
         return expected
 
@@ -212,10 +228,11 @@ class Clock:
         self._bounds = bounds
         self._bound = bounds.load()
         self._last = self._bound
+        bound_us = unix_us(self._bound) if self._bound else 0
+        self.ahead_us = max(0, bound_us - wall.unix_us())
+        """By how much the store began above the wall."""
         # After a restart the wall is believed, unless it lies below what may have been handed out.
-        self.physical = physical or SteadyTime(
-            wall, not_before_us=unix_us(self._bound) if self._bound else 0
-        )
+        self.physical = physical or SteadyTime(wall, not_before_us=bound_us)
         self.stands = False
         """Whether the last draw had to do with what the reserve holds."""
         self._retry_ns = 0
@@ -298,6 +315,17 @@ class Clock:
                 self._retry_ns = self.wall.monotonic_ns() + RETRY_NS
                 raise ClockStopped(f"the clock's bound cannot be saved: {error}") from error
             self._bound = bound
+
+    def close(self) -> None:
+        """Persists the last draw as the bound: the next start has no head start to be ahead by.
+
+        HAZARD: for the thread that draws, or a draw between the two would be repeated. A disk that
+        takes no bound keeps the one it has. The clock may be asked on.
+        """
+        with self._extending, suppress(OSError):
+            if self._last < self._bound:
+                self._bounds.save(self._last)
+                self._bound = self._last
 
     def __repr__(self) -> str:
         return f"<Clock last={format_timestamp(self._last)}>"

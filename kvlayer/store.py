@@ -490,6 +490,7 @@ class Store:
         await self._ranges.drain(None)
         await self.log.close()
         await self._flush_lane.run(self.engine.close)
+        self.clock.close()
 
     def check_invariants(self) -> None:
         """For tests, between any two steps."""
@@ -504,7 +505,7 @@ class Store:
         """Now and then: flushes the engine, cuts the log, and extends the clock's bound."""
         self.clock.physical.report(self.metrics)
         self.metrics.put("kv_clock_stands", float(self.clock.stands))
-        if self.clock.bound_due and not self._extending:
+        if self.clock.bound_due and not self._extending and not self._closed:
             self._extending = True
             self._ranges.background(self._extend_clock())
         self._range_queue.wake()

@@ -7,8 +7,9 @@ import contextlib
 import os
 import signal
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +17,7 @@ from typing import Annotated
 import typer
 
 from ...catalog.rights.users import ROOT, find_user
+from ...kvlayer.clock import CAUGHT_UP_US, SystemWallClock
 from ...kvlayer.process.tuned_process import tuned_process
 from ..descriptors import door_bounds, raise_limit
 from ..http.server import HttpOptions, HttpServer, bind, http_options, server_for_lakes, url_of
@@ -23,6 +25,7 @@ from ..node import Node, NodeOptions
 from ..pgwire import PostgresOptions, serve_postgres
 from ..pgwire.authentication import Method
 from ..pgwire.options import postgres_options
+from ..tls import invalid_now
 from .joining import OtherProcess, join_target, open_node, oracle_target, rpc_address
 from .server_log import LogLevel, log_to, server_log
 
@@ -186,6 +189,19 @@ async def _set_root_password(node: Node, method: Method) -> None:
         await session.close()
 
 
+def start_warnings(node: Node, cert: Path | None) -> Iterator[str]:
+    """What a person may want to look at when the server starts."""
+    now = datetime.fromtimestamp(SystemWallClock().unix_us() / 1e6, UTC)
+    if cert is not None and (invalid := invalid_now(cert, now)):
+        yield invalid
+    ahead_us = node.served.clock.ahead_us if node.served is not None else 0
+    if ahead_us > CAUGHT_UP_US:
+        yield (
+            f"the store is {ahead_us // 1_000_000} seconds ahead of the machine's clock, and goes "
+            "on from there: if the machine's clock is wrong, set it and restart the server"
+        )
+
+
 def _tell_room(full: OSError | None) -> None:
     if full is None:
         server_log.warning("the disk has room for the log again: writes go on")
@@ -225,6 +241,8 @@ async def _serve(
             loop.add_signal_handler(stop, server.stop)
         try:
             await _set_root_password(node, postgres.method)
+            for warning in start_warnings(node, web.cert):
+                server_log.warning("%s", warning)
             if node.notice:
                 print(f"tailrace: {node.notice}", flush=True)
             pg_shown = f"{postgres_address[0]}:{pg.getsockname()[1]}"

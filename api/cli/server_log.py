@@ -31,4 +31,11 @@ def log_to(path: Path | None, level: LogLevel) -> None:
             handler = logging.FileHandler(path, encoding="utf-8")
         except OSError as error:
             raise NodeRefused(f"cannot log to {path}: {error.strerror}") from error
+    if level is LogLevel.INFO:
+        handler.addFilter(_is_of_the_server)
     logging.basicConfig(format=LINE, level=level.name, handlers=[handler])
+
+
+def _is_of_the_server(record: logging.LogRecord) -> bool:
+    """Whether a line is the server's own, or grave: what libraries say beside that is for DEBUG."""
+    return record.levelno >= logging.WARNING or record.name.startswith(("tailrace", "uvicorn"))

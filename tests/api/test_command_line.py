@@ -74,7 +74,7 @@ def test_the_log_has_its_file_and_its_level(tmp_path: Path) -> None:
     program = (
         "import logging, pathlib, sys; from tailrace.api.cli.server_log import *; "
         "log_to(pathlib.Path(sys.argv[1]), LogLevel.INFO); server_log.info('told'); "
-        "server_log.debug('not told')"
+        "server_log.debug('not told'); logging.getLogger('sqlglot').info('not told')"
     )
     for _ in range(2):
         subprocess.run([sys.executable, "-c", program, str(path)], check=True)

@@ -91,6 +91,24 @@ def test_it_finds_and_mends_what_was_changed_by_hand(tmp_path: Path, key: str, a
     on_database(tmp_path, scenario)
 
 
+@pytest.mark.parametrize(
+    "alteration", ["DROP TABLE {0}", "ALTER TABLE {0} DROP COLUMN c2"], ids=["table", "column"]
+)
+def test_tables_that_were_altered_by_hand_are_told(tmp_path: Path, alteration: str) -> None:
+    async def scenario(database: AsyncDatabase) -> None:
+        job_id = await feed_of(database, WHOLE, "row")
+        async with by_hand(database, tmp_path / "data" / "mirrors" / "m.duckdb") as cursor:
+            base = cursor.execute("SELECT base_table FROM _tailrace.mirrors").fetchone()
+            assert base is not None
+            cursor.execute("DROP VIEW t")
+            cursor.execute(alteration.format(f'_tailrace."{base[0]}"'))
+        with pytest.raises(SQLError, match="Others have altered the feed's tables: ") as told:
+            await database.sql(f"VERIFY CHANGEFEED {job_id}")
+        assert (told.value.sqlstate, "LINE 1" in str(told.value)) == ("58030", False)
+
+    on_database(tmp_path, scenario)
+
+
 @pytest.mark.parametrize("apply", ["row", "transaction"])
 def test_rows_that_are_written_meanwhile_differ_in_nothing(tmp_path: Path, apply: str) -> None:
     async def scenario(database: AsyncDatabase) -> None:

@@ -279,3 +279,62 @@ def test_wall_set_back_before_a_restart_is_not_waited_for() -> None:
     wall.pass_us(5_000_000)
     assert first > last
     assert seconds_between(first, clock.now()) == pytest.approx(5.0, abs=0.001)
+
+
+def test_store_that_was_closed_begins_at_its_last_timestamp() -> None:
+    wall, bounds = Hands(), MemoryBoundStore()
+    last = ZERO
+    for _ in range(20):
+        clock = Clock(wall, bounds)
+        assert clock.now() > last
+        clock.close()
+        wall.pass_us(1000)
+    assert unix_us(clock.last) == NOON + 19_000
+
+
+def test_clock_that_is_closed_can_be_asked_on() -> None:
+    wall, bounds = Hands(), MemoryBoundStore()
+    clock = Clock(wall, bounds)
+    clock.now()
+    clock.close()
+    again = clock.now()
+    assert Clock(wall, bounds).now() > again
+
+
+def test_disk_that_takes_no_bound_at_the_end_keeps_the_one_it_has() -> None:
+    wall, bounds = Hands(), FullDisk()
+    clock = Clock(wall, bounds)
+    last = clock.now()
+    bounds.full = True
+    clock.close()
+    assert clock.now() > last
+    assert bounds.load() > clock.last
+
+
+def test_wall_catches_up_with_starts_of_killed_processes() -> None:
+    wall, bounds = Hands(), MemoryBoundStore()
+    last = Clock(wall, bounds).now()
+    for _ in range(3):  # each is killed
+        clock = Clock(wall, bounds)
+        first = clock.now()
+        assert first > last
+        last = first
+    ahead_us = unix_us(last) - wall.now
+    assert clock.ahead_us == pytest.approx(ahead_us, abs=1000)
+    wall.pass_us(ahead_us)
+    assert seconds_between(last, clock.now()) == pytest.approx(ahead_us / 2e6, abs=0.001)
+    wall.pass_us(ahead_us)
+    clock.now()
+    assert refused_seconds(clock) == 0
+    wall.pass_us(1_000_000)
+    assert unix_us(clock.now()) == wall.now
+
+
+def test_wall_that_jumps_past_while_it_catches_up_is_not_believed() -> None:
+    wall, bounds = Hands(), MemoryBoundStore()
+    Clock(wall, bounds).now()
+    clock = Clock(wall, bounds)
+    wall.now += HOUR_US
+    first = clock.now()
+    wall.pass_us(2_000_000)
+    assert seconds_between(first, clock.now()) == pytest.approx(2.0, abs=0.001)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 
-from tailrace.kvlayer.clock import Clock, MemoryBoundStore, SystemWallClock
+from tailrace.kvlayer.clock import BoundStore, Clock, MemoryBoundStore, SystemWallClock
 from tailrace.kvlayer.engine.rocksdb import RocksEngine
 from tailrace.kvlayer.files.disk import RealDisk
 from tailrace.kvlayer.keys import table_span
@@ -24,13 +24,13 @@ MANY = [key(f"{i:05}") for i in range(3000)]
 
 
 @asynccontextmanager
-async def store_in(folder: Path) -> AsyncIterator[Store]:
+async def store_in(folder: Path, bounds: BoundStore | None = None) -> AsyncIterator[Store]:
     (folder / "log").mkdir(exist_ok=True)
     offload = ThreadOffload()
     store = await Store.start(
         disk=RealDisk(folder / "log"),
         engine=RocksEngine.open(folder / "engine"),
-        clock=Clock(SystemWallClock(), MemoryBoundStore()),
+        clock=Clock(SystemWallClock(), bounds or MemoryBoundStore()),
         offload=offload,
         settings=Settings(),
         metrics=Metrics(),
@@ -85,3 +85,16 @@ def test_writers_and_readers_share_the_loop(tmp_path: Path) -> None:
             assert len(await store.snapshot(store.clock.last).scan(SPAN)) == 4000
 
     asyncio.run(main())
+
+
+def test_store_that_is_closed_leaves_no_head_start_to_the_next(tmp_path: Path) -> None:
+    bounds = MemoryBoundStore()
+
+    async def once() -> None:
+        async with store_in(tmp_path, bounds) as store:
+            await put(store, {key("a"): b"1"})
+            clock = store.clock
+        assert bounds.load() == clock.last
+
+    asyncio.run(once())
+    asyncio.run(once())

@@ -26,6 +26,18 @@ def open_error(path: Path, error: duckdb.Error) -> SinkError | SinkRefused:
     return SinkError(f"mirror file {path} cannot be opened: {text}")
 
 
+def file_error(path: Path, error: duckdb.Error) -> SinkError:
+    """An error of a file that is open. What the feed made and does not find, others have taken."""
+    text = str(error)
+    lacks = isinstance(error, duckdb.BinderException | duckdb.CatalogException)
+    if lacks and ("does not exist" in text or "not found" in text):
+        text = (
+            f"{text.splitlines()[0]} Others have altered the feed's tables: put the file back, or "
+            "remove it, and the feed scans its tables again."
+        )
+    return SinkError(f"mirror file {path}: {text}")
+
+
 def breaks_database(error: BaseException) -> bool:
     """Whether the instance is of no further use: it must be closed and opened again."""
     return isinstance(error, duckdb.FatalException | duckdb.InternalException) or (

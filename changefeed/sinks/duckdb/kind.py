@@ -17,7 +17,7 @@ from ...contract.options import PIPELINE_OPTIONS
 from ..kind import Holds, LocalKind, SinkKind
 from ..locations import MirrorTarget
 from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused
-from .errors import MirrorHeld
+from .errors import MirrorHeld, file_error
 from .files import DuckDBFiles
 from .log_ownership import check_log_name, log_name
 from .mirror_file import MirrorFile, run_whole
@@ -106,7 +106,7 @@ class DuckDBKind(SinkKind, LocalKind):
                 yield await run(partial(begin_snapshot, cursor, job_id)), run
             except duckdb.Error as error:
                 file.note_error(error)
-                raise SinkError(f"mirror file {target.path} cannot be read: {error}") from error
+                raise file_error(target.path, error) from error
             finally:
                 # Which ends the transaction.
                 await run_whole(lane, partial(file.close_cursor, cursor))
@@ -149,7 +149,7 @@ class DuckDBKind(SinkKind, LocalKind):
                 return await run_whole(file.lane, partial(call, file))
             except duckdb.Error as error:
                 file.note_error(error)
-                raise SinkError(f"mirror file {file.path}: {error}") from error
+                raise file_error(file.path, error) from error
 
 
 def _names(target: MirrorTarget, names: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:

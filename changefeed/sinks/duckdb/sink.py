@@ -21,6 +21,7 @@ from ...contract.changes import ChangeBatch, StageTimes
 from ..locations import Apply, MirrorTarget
 from ..mirror.progress_encoding import Fenced
 from ..protocol import Sink, SinkContext, SinkError, SinkProgress, SinkRefused, SinkStand
+from .errors import file_error
 from .files import DuckDBFiles
 from .log_ownership import LogRow, log_name, prepare_log
 from .log_table import LogTable
@@ -216,7 +217,7 @@ class DuckDBSink(Sink):
     def _sink_error(self, error: duckdb.Error) -> SinkError:
         assert self._file is not None
         self._file.note_error(error)
-        failure = SinkError(f"mirror file {self._target.path}: {error}")
+        failure = file_error(self._target.path, error)
         self._failure = failure
         return failure
 

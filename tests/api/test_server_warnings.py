@@ -1,0 +1,46 @@
+"""What the log of a server warns of at its start."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from pathlib import Path
+
+import pytest
+
+from tailrace.api.cli.serve import start_warnings
+from tailrace.api.node import Node
+from tailrace.api.tls import invalid_now
+from tailrace.kvlayer.clock import duration
+from tests.harness.certificates import certificate
+
+
+@pytest.mark.parametrize(
+    ("year", "told"),
+    [
+        (2019, "is not valid before 2020-01-01 00:00:00 UTC"),
+        (2050, None),
+        (2091, "has expired at 2090-01-01 00:00:00 UTC"),
+    ],
+)
+def test_certificate_that_is_not_valid(tmp_path: Path, year: int, told: str | None) -> None:
+    cert, _ = certificate(tmp_path)
+    found = invalid_now(cert, dt.datetime(year, 1, 2, tzinfo=dt.UTC))
+    assert found is None if told is None else told in (found or "")
+
+
+def test_store_that_is_far_ahead_of_the_machines_clock(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+
+    async def warnings() -> list[str]:
+        node = await Node.open(folder)
+        try:
+            return list(start_warnings(node, None))
+        finally:
+            await node.close()
+
+    assert asyncio.run(warnings()) == []
+    bound = folder / "CLOCK"
+    bound.write_text(str(int(bound.read_text()) + duration(seconds=86_400)))
+    (warning,) = asyncio.run(warnings())
+    assert "seconds ahead of the machine's clock" in warning
