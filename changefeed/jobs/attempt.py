@@ -377,6 +377,7 @@ async def _run_pipeline(
             live=live,
             pace=services.pace,
             decoding=services.decoding,
+            memory=services.memory,
             stop=altered,
             arrivals=plan.arrivals,
         )

@@ -20,6 +20,7 @@ from ..backup import KeyspaceBackups
 from ..connections import Sealer
 from ..contract.options import SchemaFeedKind
 from ..contract.queries import QueryCompiler
+from ..pipeline.budget import FeedMemory
 from ..pipeline.idle_pace import IdlePace
 from ..pipeline.shared_decoding import SharedDecoding
 from ..sinks import SinkKinds
@@ -58,6 +59,7 @@ class ChangefeedServices:
     backups: KeyspaceBackups | None = None
     pace: IdlePace = field(default_factory=IdlePace)
     decoding: SharedDecoding = field(default_factory=SharedDecoding)
+    memory: FeedMemory = field(default_factory=FeedMemory)
 
     def target(self, table_id: int, part: KeyspacePart | None = None) -> FeedTarget:
         """The target under that id: a table, or with a `part` the keys of a keyspace."""

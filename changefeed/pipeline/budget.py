@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from ...kvlayer.events import ValueBatch
-from ...kvlayer.settings import declare_int
+from ...kvlayer.settings import Settings, declare_int
 from ..targets import Versions
 
 MEMORY_LIMIT = declare_int(
@@ -14,6 +13,16 @@ MEMORY_LIMIT = declare_int(
     512 * 1024 * 1024,
     "bytes of changes that one changefeed may hold between its range feed and its sink",
 )
+
+NODE_MEMORY_LIMIT = declare_int(
+    "changefeed.memory.node_limit",
+    5 * 512 * 1024 * 1024,
+    "bytes of changes that all changefeeds of a node may hold between their range feeds and sinks",
+)
+
+PART_OF_LEFT = 4
+"""A feed holds at most this part of what the node has left, which bounds what it takes from others:
+behind 20 sinks that take nothing, 1 % of the limit is still free."""
 
 ROW_OVERHEAD_BYTES = 120
 """What a row costs beside its bytes: two Python objects' headers, a timestamp, list slots."""
@@ -27,6 +36,13 @@ def batch_bytes(batch: ValueBatch | Versions) -> int:
     return values + sum(map(len, batch.keys)) + ROW_OVERHEAD_BYTES * len(batch)
 
 
+class FeedMemory:
+    """The sum of what the budgets of a node's feeds count, streams to clients among them."""
+
+    def __init__(self) -> None:
+        self.used = 0
+
+
 class MemoryBudget:
     """Counts the bytes between the range feed and the flushed sink.
 
@@ -34,10 +50,14 @@ class MemoryBudget:
     passes the limit by at most what one read brings. A batch is released when its sink has flushed
     it, so a slow sink stops the reader, and through it nobody else: the range feed overflows and
     catches up later.
+
+    A feed holds at most a quarter of what the node has left, so many slow sinks together stay below
+    the node's limit, and a further feed always finds room.
     """
 
-    def __init__(self, limit: Callable[[], int]) -> None:
-        self._limit = limit
+    def __init__(self, settings: Settings, memory: FeedMemory) -> None:
+        self._settings = settings
+        self._memory = memory
         self._room: asyncio.Event = asyncio.Event()
         self.used = 0
         self.held = 0
@@ -47,22 +67,33 @@ class MemoryBudget:
     @property
     def full(self) -> bool:
         """Whether no more should be read. One read fits, whatever the limit."""
-        return self.used > 0 and self.used >= self._limit()
+        return self.used > 0 and self.used >= self._limit[0]
 
     @property
     def overheld(self) -> bool:
         """Whether more waits at boundaries than should."""
-        return self.held > 0 and self.held >= self._limit()
+        return self.held > 0 and self.held >= self._limit[0]
+
+    @property
+    def limited_by(self) -> str:
+        """The name of the setting whose limit a full budget has reached."""
+        return self._limit[1]
+
+    @property
+    def _limit(self) -> tuple[int, str]:
+        own = self._settings.get(MEMORY_LIMIT)
+        left = self._settings.get(NODE_MEMORY_LIMIT) - self._memory.used
+        return min((own, MEMORY_LIMIT.name), (left // PART_OF_LEFT, NODE_MEMORY_LIMIT.name))
 
     def set_aside(self, size: int) -> None:
         """Charged bytes now wait at a boundary."""
         self.release(size)
         self.held += size
+        self._memory.used += size
 
     def take_back(self, size: int) -> None:
         """Bytes that waited at a boundary are charged again."""
-        assert 0 <= size <= self.held, (size, self.held)
-        self.held -= size
+        self.drop(size)
         self.charge(size)
         self._room.set()
 
@@ -70,15 +101,23 @@ class MemoryBudget:
         """Bytes that waited at a boundary are gone."""
         assert 0 <= size <= self.held, (size, self.held)
         self.held -= size
+        self._memory.used -= size
 
     def charge(self, size: int) -> None:
         assert size >= 0, size
         self.used += size
+        self._memory.used += size
 
     def release(self, size: int) -> None:
         assert 0 <= size <= self.used, (size, self.used)
         self.used -= size
+        self._memory.used -= size
         self._room.set()
+
+    def close(self) -> None:
+        """Gives back what an attempt held when it ended."""
+        self.release(self.used)
+        self.drop(self.held)
 
     async def wait_for_room(self) -> None:
         """Returns when less than the limit is charged."""

@@ -42,7 +42,7 @@ from .arrivals import Arrivals
 from .backfill import BACKFILL_ROWS_BEHIND, BACKFILL_SLICE_ROWS, BackfillScan
 from .boundary import Boundary, SchemaChangeEnd, plan_boundary
 from .bounded_feed import BoundedFeed
-from .budget import MEMORY_LIMIT, MemoryBudget
+from .budget import FeedMemory, MemoryBudget
 from .checkpointer import Checkpointer
 from .crossing import OpenBackfill
 from .decode import SLICE_ROWS_MAX, decode
@@ -141,6 +141,7 @@ class Pipeline:
         live: LiveFeed,
         pace: IdlePace,
         decoding: SharedDecoding,
+        memory: FeedMemory,
         query: FeedQuery | None = None,
         stop: asyncio.Event | None = None,
         arrivals: Arrivals | None = None,
@@ -159,7 +160,7 @@ class Pipeline:
         if arrivals is not None:
             spans[arrivals.id] = arrivals.span
         self.progress = FeedProgress(start, spans, whole_transactions=options.transactions)
-        self.budget = MemoryBudget(lambda: source.settings.get(MEMORY_LIMIT))
+        self.budget = MemoryBudget(source.settings, memory)
         self._checkpointer = Checkpointer(
             end.sink,
             start,
@@ -213,6 +214,7 @@ class Pipeline:
                 self._decoding.leave(table_id)
             for reader in self._readers:
                 reader.feed.close()
+            self.budget.close()
 
     async def _run(self, tasks: asyncio.TaskGroup) -> None:
         self._tasks = tasks
@@ -430,7 +432,8 @@ class Pipeline:
 
     def _holdups(self, now: Timestamp) -> list[Holdup]:
         """See `LiveFeed.holdups`."""
-        now_ns, full = self.now_ns(), self.budget.full
+        now_ns = self.now_ns()
+        full = self.budget.limited_by if self.budget.full else None
         reading = [reader.holdup(now_ns, now, full=full) for reader in self._readers]
         gated = [lane.holdup() for lane in self._lanes.values()]
         return [each for each in (*reading, *gated) if each is not None] + self._writer.holdups()

@@ -70,10 +70,10 @@ class FeedReader:
     def lanes(self) -> tuple[TableLane, ...]:
         return tuple(self._lanes)
 
-    def holdup(self, now_ns: int, now: Timestamp, *, full: bool) -> Holdup | None:
+    def holdup(self, now_ns: int, now: Timestamp, *, full: str | None) -> Holdup | None:
         """The span of which the range feed has resolved least, since as long as it is behind.
 
-        `full` says that the pipeline can take no more.
+        `full` is the setting by which the pipeline can take no more.
         """
         entries = list(self.feed.frontier.entries())
         span, resolved = min(entries, key=lambda entry: entry[1], default=(None, ZERO))
@@ -87,7 +87,7 @@ class FeedReader:
             since_ns=now_ns - round(behind * 1e9),
             table_id=lane.table_id,
             span=span,
-            why="room: changefeed.memory.per_changefeed_limit" if full else "what may still commit",
+            why="what may still commit" if full is None else f"room: {full}",
         )
 
     def remove(self, lane: TableLane) -> None:

@@ -23,7 +23,7 @@ from tailrace.changefeed.contract.changes import Form
 from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.pipeline import crossing, lane
 from tailrace.changefeed.pipeline.boundary import Boundary, plan_boundary
-from tailrace.changefeed.pipeline.budget import MemoryBudget
+from tailrace.changefeed.pipeline.budget import MEMORY_LIMIT, FeedMemory, MemoryBudget
 from tailrace.changefeed.pipeline.crossing import OpenBackfill
 from tailrace.changefeed.pipeline.gate import SchemaGate
 from tailrace.changefeed.pipeline.lane import Emission, LaneState, TableLane
@@ -32,6 +32,7 @@ from tailrace.changefeed.sinks.protocol import BackfillProgress
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.events import ValueBatch
 from tailrace.kvlayer.keys import table_span
+from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.span import Span
 from tailrace.schemafeed import TableEvent
 from tests.changefeed.model import ModelSchema, target_of
@@ -109,7 +110,7 @@ class Bench:
         schema = ModelSchema(FIRST)
         for version in versions:
             schema.publish(version)
-        self.budget = MemoryBudget(lambda: 1 << 20)
+        self.budget = MemoryBudget(Settings({MEMORY_LIMIT.name: str(1 << 20)}), FeedMemory())
         self.shown: list[tuple[int, int]] = []
         """(k, timestamp) in the order of emission, those of backfills among them."""
         self.came: dict[tuple[int, int], bytes] = {}

@@ -11,6 +11,7 @@ import pytest
 from tailrace.catalog.descriptors.descriptor import DescriptorState
 from tailrace.changefeed.contract.changes import Form
 from tailrace.changefeed.contract.options import ChangefeedOptions
+from tailrace.changefeed.pipeline.budget import FeedMemory
 from tailrace.changefeed.pipeline.gate import SchemaGate
 from tailrace.changefeed.pipeline.idle_pace import IdlePace
 from tailrace.changefeed.pipeline.live import LiveFeed
@@ -59,6 +60,7 @@ class Feed:
                 live=self.live,
                 pace=IdlePace(),
                 decoding=SharedDecoding(),
+                memory=FeedMemory(),
             ).run()
         finally:
             await schema.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 import pytest
@@ -13,7 +13,7 @@ from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
 from tailrace.changefeed.contract.changes import ChangeKind, Form
 from tailrace.changefeed.contract.options import ChangefeedOptions, ScanChoice
 from tailrace.changefeed.pipeline.boundary import SchemaChangeEnd
-from tailrace.changefeed.pipeline.budget import MEMORY_LIMIT
+from tailrace.changefeed.pipeline.budget import MEMORY_LIMIT, NODE_MEMORY_LIMIT, FeedMemory
 from tailrace.changefeed.pipeline.gate import SchemaGate
 from tailrace.changefeed.pipeline.idle_pace import IdlePace
 from tailrace.changefeed.pipeline.live import FeedState, LiveFeed
@@ -43,6 +43,7 @@ class Bench:
         self.sink = TargetSink(sim, self.target)
         self.live = LiveFeed(1)
         self.pace = IdlePace()
+        self.memory = FeedMemory()
         self.saved: list[SinkProgress] = []
         self.options = NO_SCAN
         self.transactional = True
@@ -69,6 +70,7 @@ class Bench:
             live=self.live,
             pace=self.pace,
             decoding=SharedDecoding(),
+            memory=self.memory,
         )
 
     async def _save(self, progress: SinkProgress) -> None:
@@ -303,6 +305,36 @@ def test_slow_sink_stops_the_reader_and_loses_nothing() -> None:
             assert pipeline.budget.used == 0
 
     sim = Simulation(10)
+    sim.run(scenario())
+
+
+def test_slow_sinks_together_stay_below_the_nodes_limit() -> None:
+    """Whether they hold rows for their sinks or end with them, and a later feed has its part."""
+    limit, a_read = 60_000, 10 * 300
+
+    async def scenario() -> None:
+        benches = [Bench(sim) for _ in range(5)]
+        memory = benches[0].memory
+        for bench in benches:
+            bench.memory = memory
+            bench.store.settings.set(NODE_MEMORY_LIMIT.name, str(limit))
+            bench.sink.seconds = 5000.0
+        async with AsyncExitStack() as running:
+            pipelines = []
+            for bench in benches:
+                pipelines.append(await running.enter_async_context(bench.running()))
+                for number in range(200):
+                    bench.store.write(*[(number * 10 + k, "x" * 50) for k in range(10)])
+                    await asyncio.sleep(0.01)
+                    assert memory.used == sum(each.budget.used for each in pipelines) < limit
+            held = [pipeline.budget.used for pipeline in pipelines]
+            assert min(held) >= a_read
+            assert {each.why for each in benches[0].live.holdups(benches[0].store.clock.now())} >= {
+                f"room: {NODE_MEMORY_LIMIT.name}"
+            }
+        assert memory.used == 0
+
+    sim = Simulation(33)
     sim.run(scenario())
 
 
