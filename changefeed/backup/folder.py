@@ -17,12 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ...kvlayer.files.disk import replace_file, sync_folder
+from ...kvlayer.files.disk import NEW_SUFFIX, replace_file, sync_folder
 from .manifest import BackupFile, Manifest, ManifestUnreadable, decode_manifest, encode_manifest
 
 MANIFEST_FILE = "BACKUP.json"
 
 _PART = re.compile(r"[0-9]{4,}\.parquet")
+_UNFINISHED = re.compile(rf"{_PART.pattern}|{re.escape(MANIFEST_FILE + NEW_SUFFIX)}")
+"""Names of what a backup that was not finished leaves."""
 
 READ_ROWS = 1_000
 READ_BYTES = 1024 * 1024
@@ -46,7 +48,7 @@ def begin_backup(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
         found = list(path.iterdir())
-        if any(_PART.fullmatch(file.name) is None for file in found):
+        if any(_UNFINISHED.fullmatch(file.name) is None for file in found):
             raise BackupRefused(f"{path} is not empty: name a new folder")
         for file in found:
             file.unlink()

@@ -208,7 +208,7 @@ class ChangefeedJob:
         if isinstance(kind, WorkerKind):
             await self._run_worker(kind)
             return
-        while True:
+        while not self._ending:
             await self._forget_dropped()
             self._details = details = decode_details(self._claim.payload)
             altered = self._stop = asyncio.Event()
@@ -230,7 +230,7 @@ class ChangefeedJob:
                 if not await self._altered_meanwhile():
                     raise
             else:
-                if self._ending or (done and not altered.is_set()):
+                if done and not altered.is_set():
                     return
             finally:
                 self._stop = None

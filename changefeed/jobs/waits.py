@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 
 from ...catalog.descriptors.system_tables import FEED_WAITS
 from ...catalog.rows.row_codec import codec_for
-from ...catalog.store.span_follower import follow_spans
+from ...catalog.store.span_follower import RESTART_SECONDS, follow_spans
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import KVError
@@ -112,8 +112,11 @@ class FeedWaits:
     async def _serve(self, key: bytes, job_id: int, wanted: Timestamp) -> None:
         try:
             await self._watch(job_id).wait_until(wanted)
-            await self._delete([key])
         except FeedStopped:
-            pass  # who asked looks at the job too
-        except KVError:
-            self._store.metrics.add("feed_wait_failures_total")
+            return  # who asked looks at the job too
+        while True:
+            try:
+                return await self._delete([key])
+            except KVError:
+                self._store.metrics.add("feed_wait_failures_total")
+            await asyncio.sleep(RESTART_SECONDS)

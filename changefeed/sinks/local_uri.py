@@ -52,8 +52,13 @@ class LocalForm:
 
     def read(self, uri: str) -> LocalURI:
         """Raises SQLError 22023 for what is no such URI."""
+        if any(ord(character) < 0x20 for character in uri):  # urlsplit drops some without a word
+            raise self.bad(uri, "a control character is percent-encoded: a tab is %09")
         try:
             parts = urlsplit(uri)
+            unquote(uri, errors="strict")
+        except UnicodeDecodeError:
+            raise self.bad(uri, "what is percent-encoded is no UTF-8") from None
         except ValueError:
             raise self.bad(uri, "it cannot be read") from None
         if not parts.path.startswith("/") or (parts.netloc and not self.hosts):

@@ -151,6 +151,21 @@ def test_a_flipped_byte_is_refused_by_name(tmp_path: Path, name: str) -> None:
     asyncio.run(main())
 
 
+def test_a_backup_that_a_crash_cut_off_is_begun_anew(tmp_path: Path) -> None:
+    """Whatever it had written: the manifest was not in its place yet."""
+
+    async def main() -> None:
+        async with bench(tmp_path) as on:
+            await on.keyspace.put(b"a", b"1")
+            on.folder.mkdir(parents=True)
+            for name in ("0001.parquet", "0002.parquet", "BACKUP.json.new"):
+                (on.folder / name).write_bytes(b"cut off")
+            await on.back_up()
+            assert {file.name for file in on.folder.iterdir()} == {"0001.parquet", "BACKUP.json"}
+
+    asyncio.run(main())
+
+
 RESTORE = "RESTORE KEYSPACE again FROM 'file:///b'"
 
 

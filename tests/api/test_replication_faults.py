@@ -116,12 +116,13 @@ class Answers:
 STAND = {"epoch": 1, "resolved": 5, "note": b"", "taken": 1, "known": 0}
 TAKEN = Reply(200, msgspec.json.encode(STAND))
 FULL = Reply(507, msgspec.json.encode({"title": "the log is full", "sqlstate": "53100"}))
+PAGE = Reply(200, b"<html>A proxy is being restarted.</html>")
 SLOW = TransportBroken("no answer within 30 s")
 
 
-def test_a_full_or_slow_target_is_asked_again_and_named() -> None:
+def test_a_full_slow_or_hidden_target_is_asked_again_and_named() -> None:
     told: list[str | None] = []
-    answers = Answers(FULL, SLOW, FULL)
+    answers = Answers(FULL, SLOW, PAGE, FULL)
 
     async def send() -> None:
         requests = ReplicaRequests(
@@ -130,9 +131,16 @@ def test_a_full_or_slow_target_is_asked_again_and_named() -> None:
         assert (await requests.send(Ingest(source="main", epoch=1, origin=7))).taken == 1
 
     Simulation(1).run(send())
-    assert answers.asked == 4
+    assert answers.asked == 5
     full = "keyspace ks of 127.0.0.1:8081: the log is full"
-    assert told == [full, "no answer within 30 s", full, None]
+    page = "keyspace ks of 127.0.0.1:8081: no store answers so: JSON is malformed"
+    assert [words and words.partition(": invalid")[0] for words in told] == [
+        full,
+        "no answer within 30 s",
+        page,
+        full,
+        None,
+    ]
 
 
 def test_a_target_that_stays_full_ends_the_attempt_alone() -> None:

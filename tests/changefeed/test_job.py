@@ -16,6 +16,7 @@ from tailrace.changefeed import FeedRequest, FeedState, FeedStopped
 from tailrace.changefeed.jobs.details import decode_details, decode_progress, encode_details
 from tailrace.changefeed.jobs.job import END_SECONDS_MAX
 from tailrace.changefeed.sinks import SinkError, SinkProgress, SinkRefused
+from tailrace.changefeed.targets import TargetState
 from tailrace.kvlayer.clock import ZERO, Timestamp, format_timestamp
 from tailrace.kvlayer.protected_timestamp import records
 from tailrace.kvlayer.span import Span
@@ -99,6 +100,53 @@ def test_sink_that_does_not_answer_holds_no_pause_up() -> None:
                 await asyncio.sleep(1)
                 told_at = sim.now
             assert sim.now - told_at == pytest.approx(END_SECONDS_MAX)
+
+    sim = Simulation(3)
+    sim.run(scenario())
+
+
+class SlowClaim(MemoryClaim):
+    """A claim whose payload changes once the feed was told to end."""
+
+    def __init__(self, known: MemoryClaim) -> None:
+        super().__init__(known.job_id, known.payload)
+        self.asked, self.told = asyncio.Event(), asyncio.Event()
+
+    async def change_payload(self, change: Callable[[bytes], bytes]) -> bytes:
+        self.asked.set()
+        await self.told.wait()
+        return await super().change_payload(change)
+
+
+def test_feed_that_is_told_to_end_begins_no_other_attempt() -> None:
+    """Also where a table is dropped at that moment, without which the others would go on."""
+
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            other = await bench.table.catalog.create("other")
+            request = bench.request(on_table_dropped="leave")
+            request = replace(
+                request,
+                tables=[*request.tables, other],
+                names=[*request.names, "defaultdb.public.other"],
+            )
+            transaction = bench.store.begin()
+            job_id = await bench.feeds.create(transaction, request, URI)
+            await transaction.commit()
+            claim = bench.jobs.claims[job_id] = SlowClaim(bench.jobs.claims[job_id])
+            task = asyncio.create_task(bench.feeds.run(claim))
+            await bench.feeds.wait_until(job_id, bench.store.clock.now())
+            await bench.table.publish(locked=False)
+            await bench.table.publish(state=DescriptorState.DROPPED)
+            await claim.asked.wait()
+            made, told_at = bench.kind.sinks_made, sim.now
+            task.cancel()
+            await asyncio.sleep(0)
+            claim.told.set()
+            await asyncio.gather(task, return_exceptions=True)
+            assert sim.now - told_at < END_SECONDS_MAX
+            assert bench.kind.sinks_made == made
+            assert decode_details(claim.payload).targets[0].state is TargetState.DROPPED
 
     sim = Simulation(3)
     sim.run(scenario())

@@ -106,6 +106,7 @@ class StoppableStore:
         self.speaking = asyncio.Event()
         self.speaking.set()
         self.feed_failures: list[KVError] = []
+        self.write_failures: list[KVError] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -124,6 +125,8 @@ class StoppableStore:
         self, evaluate: Callable[[Evaluation], T], **options: Any
     ) -> tuple[T, Timestamp]:
         await self._running.wait()
+        if self.write_failures:
+            raise self.write_failures.pop()
         result = await self._store.one_phase(evaluate, **options)
         await self._running.wait()
         await self._answering.wait()
@@ -218,6 +221,10 @@ class Node:
     def fail_feeds(self, error: KVError) -> None:
         """The next events of one of its feeds are this error."""
         self._stoppable.feed_failures.append(error)
+
+    def fail_writes(self, *errors: KVError) -> None:
+        """Its next writes in one phase end with these errors, and write nothing."""
+        self._stoppable.write_failures += errors
 
     async def start(self) -> None:
         await self.session.start()

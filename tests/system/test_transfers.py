@@ -3,11 +3,12 @@ moments, and with `ARGS=--steps` before and behind each of the steps of both sid
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.system.transfers import STEPS, transfer_at_moments, transfer_at_steps
+from tests.system.transfers import STEPS, Transfers, transfer_at_moments, transfer_at_steps
 
 pytestmark = pytest.mark.system
 
@@ -20,3 +21,14 @@ def test_a_step_may_be_the_last(tmp_path: Path) -> None:
     """Four of the twelve moments before and behind the steps of both sides."""
     assert len(STEPS) == 12
     transfer_at_steps(tmp_path, STEPS[:4])
+
+
+def test_the_old_leaders_replication_is_over(tmp_path: Path) -> None:
+    """Its lag would grow for ever: there is nothing that it could send."""
+    with ExitStack() as stack:
+        transfers = Transfers(tmp_path, stack)
+        old = transfers.servers[transfers.settled()]
+        assert transfers.transfer()
+        transfers.replicate()
+        [replication] = old.rows("SHOW REPLICATIONS")
+        assert replication[4] in ("cancel-requested", "canceled", "failed")

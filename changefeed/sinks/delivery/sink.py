@@ -132,9 +132,11 @@ class MessageSink(Sink):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._waiting.clear()
-        if self._registry is not None:
-            await self._registry.close()
-        await self._sender.close()
+        try:
+            if self._registry is not None:
+                await self._registry.close()
+        finally:
+            await self._sender.close()
 
     async def _encode(self) -> None:
         """Encodes what was emitted, one batch a turn of the loop, while there is room."""

@@ -174,14 +174,19 @@ class ReplicaRequests:
                 await asyncio.sleep(pause)
             try:
                 answer = await ask()
-            except TransportBroken as broken:
-                words = str(broken)
-            else:
                 if answer.status == 200:
+                    found = msgspec.json.decode(answer.body, type=reply or msgspec.Raw)
                     if words:
                         self._note_trouble(None)
-                    return msgspec.json.decode(answer.body, type=reply or msgspec.Raw)  # type: ignore[return-value]
+                    return found  # type: ignore[return-value]
                 words = self._judge(answer)
+            except TransportBroken as broken:
+                words = str(broken)
+            except (
+                msgspec.MsgspecError,
+                UnicodeDecodeError,
+            ) as error:  # a proxy's page, or half an answer
+                words = f"{target.shown}: no store answers so: {error}"
             self._note_trouble(words)
         raise SinkError(f"{words} ({TRIES_MAX} tries)")
 

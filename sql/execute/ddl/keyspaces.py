@@ -4,6 +4,7 @@ reads; BACKUP and RESTORE run in no transaction of the session's."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from ....catalog.descriptors.descriptor import TableDescriptor
@@ -32,6 +33,7 @@ from ...runtime.services import Services, ranged_store
 from ...runtime.transactions import alone
 from ...syntax import keyspace_statements as s
 from ...syntax.statement import ObjectName, Option, at, refuse_twice
+from ...syntax.statements import JobAction
 from ..changer import Changer, Skipped, need_create, new_table_name, settle_rights
 from ..query.result_shape import BACKUP_COLUMNS
 from .schema_changes import SchemaChangeStatements
@@ -117,13 +119,16 @@ async def transfer(changer: Changer, statement: s.TransferKeyspace) -> Result:
         )
     follower = ReplicaFollower(statement.target, changer.services.store)
     try:
-        await _check_replicated(changer.services, table, follower.address)
+        senders = await _senders(changer.services, table, follower.address)
         state = await leadership.transfer(table.id, follower, follower.address)
     except KVError as error:
         raise from_kv(error) from error
     finally:
         await follower.close()
     assert state.role is Role.FOLLOWING, state
+    for job_id in senders:
+        with suppress(SQLError):  # what it sent last was refused: it has failed
+            await changer.services.jobs.control(job_id, JobAction.CANCEL)
     row = (follower.address, state.term, format_timestamp(state.resolved))
     return listing("ALTER KEYSPACE", "leader epoch:i checkpoint", [row])
 
@@ -142,15 +147,19 @@ async def split(changer: Changer, statement: s.SplitKeyspace) -> Result:
     return listing("ALTER KEYSPACE", "key", rows)
 
 
-async def _check_replicated(services: Services, table: TableDescriptor, address: str) -> None:
-    """Raises SQLError where what is to lead is not sent all keys: it cannot know what it lacks.
+async def _senders(services: Services, table: TableDescriptor, address: str) -> list[int]:
+    """The jobs of the replication of all keys into there. Raises SQLError where there is none: what
+    is to lead cannot know what it lacks.
 
     So nobody has this node connect where no replication may (`changefeed.jobs.reach`).
     """
+    found: list[int] = []
     for job in await services.jobs.list(changefeeds_only=True):
         runs = job.replication is not None and job.finished is None and table.id in job.table_ids
         if runs and not job.partial and parse_target(job.sink or "").shown == address:
-            return
+            found.append(job.id)
+    if found:
+        return found
     raise SQLError(
         "55000",
         f'no replication sends the whole of keyspace "{table.name}" into {address}',

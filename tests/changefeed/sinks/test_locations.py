@@ -38,6 +38,18 @@ def test_a_mirror_is_not_anothers_log(tmp_path: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "path", ["x\ny.duckdb", "x\ty.duckdb", "x\r.duckdb", "%ff.duckdb", "x?table=%ff"]
+)
+def test_a_name_that_would_become_another_is_refused(tmp_path: Path, path: str) -> None:
+    assert refusal(locations(tmp_path), f"duckdb:///{path}").sqlstate == "22023"
+
+
+def test_percent_encoded_characters_are_themselves(tmp_path: Path) -> None:
+    target = locations(tmp_path).target("duckdb:///x%0Ay%C3%BC.duckdb")
+    assert target.path == tmp_path / "mirrors/x\ny\u00fc.duckdb"
+
+
+@pytest.mark.parametrize(
     "path", ["/../x.duckdb", "/a/../../x.duckdb", "/%2e%2e/x.duckdb", "//etc/x.duckdb"]
 )
 def test_path_outside_is_refused(tmp_path: Path, path: str) -> None:

@@ -46,6 +46,7 @@ class Receiver:
     on_resolved: Callable[[str], Awaitable[None]] | None = None
     """Told each mark before it has arrived."""
     accepted_bytes: int = 0
+    closed: bool = False
     most: int = 0
     """Requests under way together, at the most."""
     _under_way: list[frozenset[bytes]] = field(default_factory=list)
@@ -76,6 +77,7 @@ class Receiver:
 
     async def close(self) -> None:
         assert not self._under_way, "requests under way are cancelled first"
+        self.closed = True
 
     async def _request(self, messages: Sequence[tuple[bytes | None, dict[str, Any]]]) -> None:
         await asyncio.sleep(self.seconds * self.random.random())

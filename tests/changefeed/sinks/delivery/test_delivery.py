@@ -13,9 +13,10 @@ from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind
 from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.contract.sink_config import FlushConfig, RetryConfig
 from tailrace.changefeed.encode import EncodedBatch, Topics, encoder_for
-from tailrace.changefeed.sinks import FeedIdentity, SinkContext, SinkError
+from tailrace.changefeed.sinks import FeedIdentity, SinkContext, SinkError, registry
 from tailrace.changefeed.sinks.delivery import MessageSink
 from tailrace.changefeed.sinks.delivery.sink import IN_FLIGHT_BYTES
+from tailrace.changefeed.sinks.registry import SchemaRegistry
 from tailrace.kvlayer.clock import Clock, MemoryBoundStore, Timestamp
 from tailrace.kvlayer.history import StorePosition
 from tailrace.kvlayer.metrics import Metrics
@@ -210,4 +211,27 @@ def test_a_receiver_that_asks_for_time_is_left_alone() -> None:
             assert sim.now == pytest.approx(120, abs=2), "the feed's next attempt would be too soon"
 
     sim = Simulation(7)
+    sim.run(scenario())
+
+
+class DeadClient:
+    """Stands for a connection to a registry whose end fails."""
+
+    def __init__(self, *_: object, **__: object) -> None: ...
+
+    async def close(self) -> None:
+        raise ConnectionResetError("the registry is gone")
+
+
+def test_a_registry_that_is_gone_leaves_no_receiver_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "PinnedClient", DeadClient)
+
+    async def scenario() -> None:
+        bench = Bench(sim, AT_ONCE, THRICE)
+        bench.sink._registry = SchemaRegistry("http://registry.example", Settings())
+        with pytest.raises(ConnectionResetError):
+            await bench.sink.close()
+        assert bench.receiver.closed
+
+    sim = Simulation(1)
     sim.run(scenario())
