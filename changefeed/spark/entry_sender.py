@@ -193,9 +193,10 @@ class _Lane:
                 self._connection = None
                 words = f"{sender.address}: {error or type(error).__name__}"
                 continue
-            if status == 200:
+            told = _object(answer)
+            if status == 200 and "epoch" in told:  # else it is a proxy's page
                 return
-            words = self._judge(status, answer)
+            words = self._judge(status, told)
         raise TargetAway(f"{words} ({TRIES_MAX} tries)")
 
     def _ask(self, body: bytes) -> tuple[int, bytes]:
@@ -209,14 +210,18 @@ class _Lane:
         answer = self._connection.getresponse()
         return answer.status, answer.read()
 
-    def _judge(self, status: int, answer: bytes) -> str:
+    def _judge(self, status: int, problem: dict[str, Any]) -> str:
         """Why it is worth another try. Raises TargetRefused where it is not."""
-        problem: dict[str, Any] = {}
-        try:
-            problem = json.loads(answer)
-        except ValueError:
-            problem = {"title": f"HTTP status {status}"}
-        words = f"{self._sender.address}: {problem.get('title')}"
+        words = f"{self._sender.address}: {problem.get('title', f'HTTP status {status}')}"
         if refused(status, problem.get("sqlstate")):
             raise TargetRefused(words)
         return words
+
+
+def _object(answer: bytes) -> dict[str, Any]:
+    """The JSON object of an answer; empty where it is none."""
+    try:
+        found = json.loads(answer)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

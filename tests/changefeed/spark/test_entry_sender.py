@@ -29,18 +29,18 @@ KEPT = 1_000
 class Target:
     """Answers with `said`, one after the other, and then takes what comes."""
 
-    said: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+    said: list[tuple[int, object]] = field(default_factory=list)
     taken: list[dict[str, Any]] = field(default_factory=list)
     asked: int = 0
     lock: Lock = field(default_factory=Lock)
 
-    def answer(self, body: bytes) -> tuple[int, dict[str, str]]:
+    def answer(self, body: bytes) -> tuple[int, object]:
         with self.lock:
             self.asked += 1
             if self.said:
                 return self.said.pop(0)
             self.taken.append(json.loads(body))
-            return 200, {}
+            return 200, {"epoch": 4, "resolved": 0}
 
     def values(self) -> list[tuple[str, int]]:
         return [
@@ -70,9 +70,11 @@ def serving(target: Target) -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
-        yield f"127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def sender(address: str, *, concurrency: int = 2, batch_size: int = 3) -> EntrySender:
@@ -146,6 +148,15 @@ def test_what_is_not_taken_is_sent_again() -> None:
     with serving(target) as address:
         assert sent_by(sender(address, concurrency=1), batch(("a", "1", 5, None))) == 1
     assert (target.asked, target.values()) == (3, [("a", 5)])
+
+
+@pytest.mark.parametrize("status", [200, 502])
+@pytest.mark.parametrize("page", ["A proxy is being restarted.", {}])
+def test_what_a_proxy_answers_acknowledges_nothing(status: int, page: object) -> None:
+    target = Target(said=[(status, page)])
+    with serving(target) as address:
+        assert sent_by(sender(address, concurrency=1), batch(("a", "1", 5, None))) == 1
+    assert (target.asked, target.values()) == (2, [("a", 5)])
 
 
 def test_a_target_that_stays_away_is_left_to_the_next_attempt() -> None:
