@@ -23,7 +23,7 @@ import pytest
 
 from tailrace.catalog.descriptors.system_tables import SYSTEM_TABLES
 from tailrace.changefeed.contract.options import SECRET_OPTIONS
-from tailrace.changefeed.sinks.http.target import CERTIFICATE_PARAMETERS
+from tailrace.changefeed.sinks.certificates import CERTIFICATE_PARAMETERS
 from tailrace.changefeed.sinks.kafka import target as kafka
 from tailrace.changefeed.sinks.objects.location import SECRETS as BUCKET_SECRETS
 from tests.harness.certificates import certificate

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import ssl
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from tempfile import NamedTemporaryFile
 from urllib.parse import quote, urlencode
 
+from ..certificates import CERTIFICATE_PARAMETERS, tls_context
 from ..uri import AllBut, bad_uri, bracketed, parse_server_uri, redacted_uri, secrets_of
 
 SECURE_SCHEME, INSECURE_SCHEME = "webhook-https", "webhook-http"
-CERTIFICATE_PARAMETERS = ("ca_cert", "client_cert", "client_key")
 SKIP_VERIFY = "insecure_tls_skip_verify"
 OWN_PARAMETERS = frozenset({*CERTIFICATE_PARAMETERS, SKIP_VERIFY})
 SECRET_PARAMETERS = AllBut({SKIP_VERIFY})
@@ -106,21 +105,6 @@ def parse_target(
     return target
 
 
-def tls_context(certificates: Mapping[str, bytes]) -> ssl.SSLContext:
-    """The context of `CERTIFICATE_PARAMETERS`, of which a client's certificate and key go together.
-    Raises ValueError, which names the one that will not do."""
-    authorities = certificates.get("ca_cert")
-    try:
-        context = ssl.create_default_context(
-            cadata=None if authorities is None else authorities.decode()
-        )
-    except (ssl.SSLError, UnicodeDecodeError, ValueError):
-        raise ValueError("ca_cert is no certificate in PEM") from None
-    if "client_cert" in certificates:
-        _load_client(context, certificates)
-    return context
-
-
 def shown_uri(text: str) -> str:
     """The URI as anybody may see it."""
     return redacted_uri(text, SECRET_PARAMETERS)
@@ -135,16 +119,3 @@ def _decoded(text: str, name: str, value: str) -> bytes:
 
 def _basic(user: str, password: str) -> str:
     return "Basic " + b64encode(f"{user}:{password}".encode()).decode()
-
-
-def _load_client(context: ssl.SSLContext, certificates: Mapping[str, bytes]) -> None:
-    """The client's certificate and key, by way of a file that only we can read: ssl takes no
-    other."""
-    with NamedTemporaryFile(prefix="tailrace-") as file:
-        file.write(certificates["client_cert"] + b"\n" + certificates["client_key"])
-        file.flush()
-        try:
-            # Without a password OpenSSL would ask the terminal for that of an encrypted key.
-            context.load_cert_chain(file.name, password="")
-        except (ssl.SSLError, ValueError):
-            raise ValueError("client_cert and client_key are no pair of PEM") from None

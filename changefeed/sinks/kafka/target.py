@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from ..http.target import tls_context
+from ..certificates import tls_context
 from ..uri import AllBut, bad_uri, parse_server_uri, redacted_uri
 
 KAFKA, CONFLUENT_CLOUD, EVENT_HUB = SCHEMES = ("kafka", "confluent-cloud", "azure-event-hub")
