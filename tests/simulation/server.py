@@ -23,6 +23,7 @@ from tailrace.changefeed.contract.changes import Form
 from tailrace.changefeed.contract.options import ChangefeedOptions, SchemaFeedKind
 from tailrace.changefeed.jobs.attempt import Destination, plan_tables, run_attempt
 from tailrace.changefeed.jobs.services import ChangefeedServices
+from tailrace.changefeed.pipeline.budget import FeedMemory
 from tailrace.changefeed.pipeline.idle_pace import IdlePace
 from tailrace.changefeed.pipeline.live import LiveFeed
 from tailrace.changefeed.pipeline.shared_decoding import SharedDecoding
@@ -166,6 +167,7 @@ class _Services:
     watch: FeedWatch
     pace: IdlePace
     decoding: SharedDecoding = field(default_factory=SharedDecoding)
+    memory: FeedMemory = field(default_factory=FeedMemory)
 
     def target(self, table_id: int, keyspace: None = None) -> FeedTarget:
         return TableTarget(table_id, self.descriptors)
