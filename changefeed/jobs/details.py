@@ -155,14 +155,14 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def parsed_options(self) -> ChangefeedOptions:
-        """Without those that are secret, which are sealed (`sealed_options`). Raises SQLError where
-        another version of this program took an option that this one refuses."""
+        """The options, but for the secret ones, which are sealed (`sealed_options`). Raises SQLError
+        where another version of this program took an option that this one refuses."""
         return parse_options(self._open_options, self.query)
 
     @property
     def taken_options(self) -> ChangefeedOptions:
-        """The same without what this version refuses: for who shows or ends a feed, and runs
-        nothing of it."""
+        """Those of `parsed_options` that this version takes: for whoever shows a feed or ends it,
+        and runs nothing of it."""
         return parse_options(self._taken, self.query)
 
     @property
