@@ -155,7 +155,7 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def parsed_options(self) -> ChangefeedOptions:
-        """The options, but for the secret ones, which are sealed (`sealed_options`). Raises SQLError
+        """The options, but for secret ones, which are sealed (`sealed_options`). Raises SQLError
         where another version of this program took an option that this one refuses."""
         return parse_options(self._open_options, self.query)
 
