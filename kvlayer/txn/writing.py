@@ -177,9 +177,10 @@ def lock_step(
 ) -> bool | None:
     """Locks the key; says whether it has a version newer than what the transaction reads.
 
-    None where it is locked and to be skipped. Raises LockConflict, LockUnavailable, WriteConflict;
-    after the last the key is locked.
+    None where it is locked and to be skipped. Raises LockConflict, LockUnavailable, WriteConflict,
+    and BatchTimestampBeforeGC where nobody can tell; after WriteConflict the key is locked.
     """
+    host.check_readable(key, record.read_timestamp)
     try:
         host.locks.check_lockable(key, record, turn, mode)
     except LockConflict:
@@ -232,9 +233,16 @@ def _blocked(host: TransactionHost, record: TransactionRecord, keys: Collection[
 
 
 def _newer(host: TransactionHost, keys: list[bytes], at: Timestamp) -> bytes | None:
-    """One of the keys that has a version above `at`."""
+    """One of the keys that has a version above `at`, or may have had one: a deletion that garbage
+    collection has taken is one that must not be written below, either."""
     if not _newer_committed(host, keys, at):
         return None
+    if at < host.greatest_threshold:
+        for key in keys:
+            try:
+                host.check_readable(key, at)
+            except BatchTimestampBeforeGC:
+                return key
     newest = newest_each(host.engine, keys, MAX_TIMESTAMP)
     for key, found in zip(keys, newest, strict=True):
         if found is not None and key_format.split_version_key(found[0])[1] > at:
