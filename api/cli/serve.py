@@ -190,7 +190,7 @@ async def _set_root_password(node: Node, method: Method) -> None:
 
 
 def start_warnings(node: Node, cert: Path | None) -> Iterator[str]:
-    """What a person may want to look at when the server starts."""
+    """The warnings of a server's start: an invalid certificate, a store ahead of the clock."""
     now = datetime.fromtimestamp(SystemWallClock().unix_us() / 1e6, UTC)
     if cert is not None and (invalid := invalid_now(cert, now)):
         yield invalid

@@ -20,8 +20,8 @@ from .problems import Problem
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 OWN_SITES = frozenset({"same-origin", "none"})
 FORM_TYPES = frozenset({"text/plain", "application/x-www-form-urlencoded", "multipart/form-data"})
-"""What a page may POST to another site without asking it before. PUT it always asks for: the value
-of a raw key may have any type, such as the one that curl says by itself."""
+"""Types of bodies that a page may POST to another site without asking it before. A PUT is always
+asked for, so the value of a raw key may have any type, such as the one that curl gives."""
 
 
 class SameOrigin:

@@ -31,7 +31,7 @@ _BIND = ord("B")
 _HEADER_BYTES = 5
 
 GIVEN_SECONDS = 0.0001
-"""What giving the processor to a client may take for each commit, on average."""
+"""The time that giving the processor to a client may take for each commit, on average."""
 
 
 class ImmediateAnswers:

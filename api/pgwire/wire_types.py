@@ -350,31 +350,27 @@ def _interval(raw: bytes) -> Datum:
     return Interval(months=months, days=days, microseconds=microseconds)
 
 
-_BOOL, _INTEGER = BOOL, INT8
-_DOUBLE, _DECIMAL = FLOAT8, DECIMAL
-_STRING, _BYTES = STRING, BYTES
-
 INPUT_TYPES: dict[int, InputType] = {
-    16: InputType(_BOOL, _bool),
-    17: InputType(_BYTES, bytes),
-    18: InputType(_STRING, decode_text),  # "char"
-    19: InputType(_STRING, decode_text),  # name
-    20: InputType(_INTEGER, _fixed(_INT8)),
-    21: InputType(_INTEGER, _fixed(_INT2)),
-    23: InputType(_INTEGER, _fixed(_INT4)),
-    25: InputType(_STRING, decode_text),
-    26: InputType(_INTEGER, _fixed(_OID)),
+    16: InputType(BOOL, _bool),
+    17: InputType(BYTES, bytes),
+    18: InputType(STRING, decode_text),  # "char"
+    19: InputType(STRING, decode_text),  # name
+    20: InputType(INT8, _fixed(_INT8)),
+    21: InputType(INT8, _fixed(_INT2)),
+    23: InputType(INT8, _fixed(_INT4)),
+    25: InputType(STRING, decode_text),
+    26: InputType(INT8, _fixed(_OID)),
     114: InputType(JSONB, _json),
     700: InputType(FLOAT4, _fixed(_FLOAT4)),
-    701: InputType(_DOUBLE, _fixed(_FLOAT8)),
-    1042: InputType(_STRING, decode_text),  # char(n)
-    1043: InputType(_STRING, decode_text),  # varchar
+    701: InputType(FLOAT8, _fixed(_FLOAT8)),
+    1042: InputType(STRING, decode_text),  # char(n)
+    1043: InputType(STRING, decode_text),  # varchar
     1082: InputType(DATE, _date),
     1083: InputType(TIME, _time),
     1114: InputType(TIMESTAMP, _timestamp),
     1184: InputType(TIMESTAMPTZ, _timestamptz),
     1186: InputType(INTERVAL, _interval),
-    1700: InputType(_DECIMAL, read_numeric),
+    1700: InputType(DECIMAL, read_numeric),
     2950: InputType(ColumnType(TypeKind.UUID), _uuid),
     3802: InputType(JSONB, _jsonb),
 }
@@ -420,7 +416,7 @@ def user_input(oid: int) -> InputType:
     found = user_type_of(oid)
     assert found is not None, oid
     type_id, is_array = found
-    label = InputType(_STRING, decode_text)
+    label = InputType(STRING, decode_text)
     return _array_input(label, user_type_oid(type_id)) if is_array else label
 
 
@@ -465,7 +461,7 @@ def parameter_decoder(oid: int, form: int) -> Decoder:
     if form == BINARY:
         return known.binary
     type = known.type
-    if type == _STRING:
+    if type == STRING:
         return _plain_text
     if type.kind is TypeKind.DECIMAL or form != TEXT:
         return lambda raw: decode_parameter(raw, oid, form, 0)

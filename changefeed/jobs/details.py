@@ -161,8 +161,8 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def taken_options(self) -> ChangefeedOptions:
-        """Those of `parsed_options` that this version takes: for whoever shows a feed or ends it,
-        and runs nothing of it."""
+        """The part of `parsed_options` that this version takes: for whoever shows a feed or ends
+        it, and runs nothing of it."""
         return parse_options(self._taken, self.query)
 
     @property

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...catalog.descriptors.descriptor import TableDescriptor
-from ...kvlayer.history import StorePosition
 from ..contract.changes import Form
 from ..contract.options import PIPELINE_OPTIONS, ChangefeedOptions
-from .protocol import FeedIdentity, FormedSink, Sink, SinkContext
+from .protocol import FeedIdentity, FormedSink, Holds, Sink, SinkContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +27,6 @@ def place_at(path: Path) -> Place:
     """A folder without anything in it is not occupied: checking a URI may make one."""
     occupied = any(path.iterdir()) if path.is_dir() else path.exists()
     return Place(str(path), tuple(map(str, path.parents)), occupied)
-
-
-Holds = Callable[[StorePosition], Awaitable[bool]]
-"""Whether a position lies in the past of this store."""
 
 
 class Kind(ABC):

@@ -22,12 +22,15 @@ from ..contract.changes import ChangeBatch, Form
 from ..contract.options import ChangefeedOptions
 from ..encode import FeedOrigin
 
+Holds = Callable[[StorePosition], Awaitable[bool]]
+"""Whether a position lies in the past of this store."""
+
 NoteTrouble = Callable[[str | None], None]
 """Is told why a sink tries again by itself, and None when it need not any more."""
 
 
 def untold(words: str | None) -> None:
-    """Where nobody asks for a sink's trouble."""
+    """Does nothing, for a sink whose trouble nobody asks for."""
 
 
 class SinkError(Exception):
@@ -261,8 +264,8 @@ class SinkContext:
     """Without it, what the sink refuses ends the attempt."""
     freshen: Callable[[], Awaitable[None]] | None = None
     """Makes the progress of an idle feed durable in its sink: for a sink that is read."""
-    holds: Callable[[StorePosition], Awaitable[bool]] | None = None
-    """Whether a position lies in the past of the store. Without it, all do."""
+    holds: Holds | None = None
+    """Without it, every position lies in the past of the store."""
     note_trouble: NoteTrouble = untold
 
     def origin(self, sink: str) -> FeedOrigin:

@@ -11,7 +11,7 @@ from ...kvlayer.history import StorePosition
 from ...kvlayer.span import Span
 from ..contract.options import ChangefeedOptions
 from .kind import Kind
-from .protocol import FeedIdentity, SinkProgress
+from .protocol import FeedIdentity, Holds, SinkProgress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class WorkerFeed:
     resolved: Timestamp
     options: ChangefeedOptions
     position: Callable[[], StorePosition]
-    holds: Callable[[StorePosition], Awaitable[bool]]
+    holds: Holds
     report: Callable[[SinkProgress, int], Awaitable[None]]
 
 

@@ -233,8 +233,8 @@ def _blocked(host: TransactionHost, record: TransactionRecord, keys: Collection[
 
 
 def _newer(host: TransactionHost, keys: list[bytes], at: Timestamp) -> bytes | None:
-    """One of the keys that has a version above `at`, or may have had one: a deletion that garbage
-    collection has taken is one that must not be written below, either."""
+    """Returns a key with a version above `at`, or one that may have had it: a deletion that garbage
+    collection has taken is not written below, either."""
     if not _newer_committed(host, keys, at):
         return None
     if at < host.greatest_threshold:

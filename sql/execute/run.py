@@ -57,9 +57,9 @@ from .write.steps import TooWide
 
 
 class Invocation(Struct, frozen=True):
-    """One statement of a prepared text, and how its client asks for it.
+    """A request to run one statement of a prepared text.
 
-    `described` are the columns that it was told of; `streamed` says that it takes batches;
+    `described` are the columns that the client was told of; `streamed` says that it takes batches;
     `further` are the parameters of runs that are to be one write with this one.
     """
 
@@ -346,20 +346,17 @@ async def _write_plan(
 
 async def _plan_anew(execution: Execution, resolver: Resolver) -> Plan:
     statement, database = execution.statement, execution.database
-    lengthy, walks = (
-        execution.invocation.prepared.lengthy,
-        execution.invocation.prepared.lengthy_trees,
-    )
+    prepared, walks = execution.invocation.prepared, execution.invocation.prepared.lengthy_trees
     relations, needs, named = await bound(resolver, execution.user, statement, lengthy=walks)
-    lengthy = lengthy or lengthy_relations(relations)
+    lengthy = prepared.lengthy or lengthy_relations(relations)
 
     def made() -> tuple[Plan, bool]:
         plan = plan_statement(statement, relations)
-        return plan, execution.invocation.prepared.takes(plan)
+        return plan, prepared.takes(plan)
 
     plan, taken = await planned(made, lengthy=lengthy)
     if not taken:
-        own = execution.invocation.prepared.own_statement()
+        own = prepared.own_statement()
         assert isinstance(own, PlannedStatement), own
         unbound = unbound_types(own, relations)
         await bind_named_enums(resolver, own, unbound)
@@ -368,7 +365,7 @@ async def _plan_anew(execution: Execution, resolver: Resolver) -> Plan:
     await require(resolver.services, execution.user, needs, resolver.transaction)
     check_columns_same(execution.invocation.described, plain_columns(plan))
     if taken and not named and not changed_tables(resolver.transaction):
-        execution.invocation.prepared.keep(execution.invocation.index, database, plan, needs)
+        prepared.keep(execution.invocation.index, database, plan, needs)
     return plan
 
 

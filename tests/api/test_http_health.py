@@ -32,7 +32,7 @@ def test_failed_store_is_unhealthy(door: HttpDoor) -> None:
 
 
 def test_full_disk_is_told_by_a_server_that_lives(door: HttpDoor) -> None:
-    """It serves reads, and would not start again: nobody is to end it for that."""
+    """A server with a full disk serves reads, and would not start again: no probe is to end it."""
     assert door.node.served is not None
     log = door.node.served.log
     log.full = OSError(28, "No space left on device")

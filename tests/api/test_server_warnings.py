@@ -1,4 +1,4 @@
-"""What the log of a server warns of at its start."""
+"""Warnings in the log of a server that starts."""
 
 from __future__ import annotations
 

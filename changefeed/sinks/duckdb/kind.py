@@ -14,9 +14,9 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.history import StorePosition
 from ...contract.options import PIPELINE_OPTIONS
-from ..kind import Holds, LocalKind, SinkKind
+from ..kind import LocalKind, SinkKind
 from ..locations import MirrorTarget
-from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused
+from ..protocol import FeedIdentity, Holds, Sink, SinkContext, SinkError, SinkRefused
 from .errors import MirrorHeld, file_error
 from .files import DuckDBFiles
 from .log_ownership import check_log_name, log_name

@@ -9,9 +9,9 @@ from pathlib import Path
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.process.offload import Offload
-from ..kind import Holds, LocalKind
+from ..kind import LocalKind
 from ..local_uri import unwritable
-from ..protocol import FeedIdentity, Sink, SinkContext
+from ..protocol import FeedIdentity, Holds, Sink, SinkContext
 from .file_sinks import FileSinks
 from .folder import FilesFolder
 from .location import FilesLocation

@@ -6,8 +6,16 @@ from collections.abc import Iterable, Sequence
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
-from ..kind import Holds, SinkKind
-from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused, cannot_connect
+from ..kind import SinkKind
+from ..protocol import (
+    FeedIdentity,
+    Holds,
+    Sink,
+    SinkContext,
+    SinkError,
+    SinkRefused,
+    cannot_connect,
+)
 from ..uri import redacted_uri
 from .connection import (
     Connection,

@@ -292,7 +292,7 @@ def _of_operator(tree: exp.Binary, place: exp.Expr, types: Types) -> ColumnType 
 def _wanted(
     tree: exp.Expr, operands: Sequence[exp.Expr], place: exp.Expr, types: Types
 ) -> ColumnType | None:
-    """What the signature of a call or an operator says of an operand."""
+    """The type that the signature of a call or an operator wants of an operand."""
     try:
         chosen = types.meant(tree)
     except Ambiguous:

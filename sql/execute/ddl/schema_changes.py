@@ -270,11 +270,9 @@ class SchemaChangeStatements:
                     f'table "{table.name}" was created in this transaction and has rows already',
                     hint="Commit before changing it.",
                 )
-            if filled:
-                await publish_finished(self._changer, changes)
-                await _write_again(self._changer, changes.table)
-                return None
             await publish_finished(self._changer, changes)
+            if filled:
+                await _write_again(self._changer, changes.table)
             return None
         known = self._changes.drafts.get(table.id)
         job = known.job if isinstance(known, _Draft) else None

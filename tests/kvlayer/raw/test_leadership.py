@@ -228,7 +228,7 @@ def test_leader_goes_on_where_the_follower_did_not_take_over() -> None:
 
 
 def test_transfer_names_an_oracle_that_does_not_answer() -> None:
-    """It is no error that running the statement again would mend."""
+    """The error is none that another run of the statement would mend."""
 
     async def body(sim: Simulation, store: Store) -> None:
         async def reset() -> Store:

@@ -101,7 +101,7 @@ def test_what_a_reader_knows_is_no_change() -> None:
 
 
 def test_a_deletion_of_a_span_waits_once_for_a_commit_that_is_resolved() -> None:
-    """It waited for the first intent that was left, and each time stepped over all before it."""
+    """The deletion waited for the first intent that was left, and stepped over all before it."""
     sim = Simulation(9)
 
     async def main() -> None:

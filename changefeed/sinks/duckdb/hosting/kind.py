@@ -15,8 +15,7 @@ from .....catalog.values.errors import SQLError
 from .....kvlayer.history import StorePosition
 from .....kvlayer.process.offload import Offload
 from .....kvlayer.worker import Peer, WorkerGone
-from ...kind import Holds
-from ...protocol import FeedIdentity, Sink, SinkContext, SinkError
+from ...protocol import FeedIdentity, Holds, Sink, SinkContext, SinkError
 from ..kind import DuckDBKind
 from ..orphans import Lives
 from ..reading.log_snapshot import SnapshotLog
