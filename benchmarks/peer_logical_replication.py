@@ -232,7 +232,8 @@ class Writer:
         }
 
     def catchup(self, rows: int) -> dict[str, float]:
-        """From the feed's start until a backlog is in DuckDB."""
+        """From the feed's start until a backlog is in DuckDB. Returns when the feed is live again:
+        commits that a catch-up scan brings are not noted."""
         self.side.stop_feed()
         noted = self.side.noted
         count = rows // COPY_ROWS
@@ -246,6 +247,9 @@ class Writer:
         else:
             self._wait_mirrored()
             ended = time.monotonic()
+            while noted.count == before:
+                self._insert(1, rate=1.0)
+                self._wait_mirrored()
         return {"catchup_rows_per_s": rows / (ended - began)}
 
     def _copy(self, client: psycopg.Connection[tuple[object, ...]], texts: list[bytes]) -> None:
