@@ -214,7 +214,7 @@ class RocksEngine:
         """Opens the engine in `path`, making it if it is missing. Blocks. Raises EngineFailed where
         its files are damaged, or cannot be read or written."""
         try:
-            database = Rdict(str(path), _options())
+            database = _database(path, _options(), AccessType.read_write())
         except Exception as error:
             raise EngineFailed(
                 f"engine {path} cannot be opened: {_told(error)}; if its files are damaged, "
@@ -226,7 +226,7 @@ class RocksEngine:
     def open_read_only(cls, path: Path) -> RocksEngine:
         """Opens what `path` holds for reading alone: what was flushed. Blocks."""
         access = AccessType.read_only(error_if_log_file_exist=False)
-        engine = cls(Rdict(str(path), _options(), access_type=access))
+        engine = cls(_database(path, _options(), access))
         engine._read_only = True
         return engine
 
@@ -340,6 +340,13 @@ class RocksEngine:
         except Exception:
             if not refused:
                 raise  # else it is the flush that is tried again
+
+
+def _database(path: Path, options: Options, access: AccessType) -> Rdict:
+    """HAZARD: where the database exists, the binding takes the options of a column family that is
+    not named from a file of the database, which has no block cache and no filters in it."""
+    families = {"default": options}
+    return Rdict(str(path), options, column_families=families, access_type=access)
 
 
 def _refusal(error: Exception) -> Exception:

@@ -12,7 +12,7 @@ from rocksdict import Options, Rdict
 from tailrace.kvlayer import keys
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.engine import EngineBatch, EngineDamaged, EngineFailed, EngineStall, Reader
-from tailrace.kvlayer.engine.rocksdb import RocksEngine
+from tailrace.kvlayer.engine.rocksdb import BLOCK_CACHE_BYTES, RocksEngine
 
 
 def test_closed_engine_opens_where_it_was(tmp_path: Path) -> None:
@@ -22,6 +22,18 @@ def test_closed_engine_opens_where_it_was(tmp_path: Path) -> None:
     engine = RocksEngine.open(tmp_path / "engine")
     assert (engine.applied_index, engine.flushed_index) == (9, 9)
     assert engine.get(b"a") == b"1"
+    engine.close()
+
+
+def test_engine_that_is_opened_again_has_its_cache_and_its_filters(tmp_path: Path) -> None:
+    RocksEngine.open(tmp_path / "engine").close()
+    engine = RocksEngine.open(tmp_path / "engine")
+    engine.write(EngineBatch(puts=[(b"a", b"1")]), applied_index=1)
+    engine.flush()
+    database = engine._database
+    assert database.property_int_value("rocksdb.block-cache-capacity") == BLOCK_CACHE_BYTES
+    files = database.property_value("rocksdb.aggregated-table-properties")
+    assert "# entries for filter=2;" in (files or "")
     engine.close()
 
 
