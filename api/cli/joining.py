@@ -54,10 +54,14 @@ class OtherProcess:
         return JoinTarget(self.address, self.token, self.authority)
 
 
-def join_target(join: OtherProcess, rpc_port: int | None) -> JoinTarget | None:
+def join_target(
+    join: OtherProcess, rpc_port: int | None, *, salvage: bool = False
+) -> JoinTarget | None:
     """The store to join, if there is one. Raises NodeRefused."""
     if join.address is not None and rpc_port is not None:
         raise NodeRefused("a joined node has no store to serve: leave out --rpc-port or --join")
+    if join.address is not None and salvage:
+        raise NodeRefused("a joined node has no files of the store: leave out --salvage or --join")
     return join.target()
 
 

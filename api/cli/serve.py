@@ -89,6 +89,13 @@ SecretKeyFile = Annotated[
         "file secret.key of the data folder."
     ),
 ]
+Salvage = Annotated[
+    bool,
+    typer.Option(
+        help="Open a store whose files are damaged without compacting them, which would end the "
+        "server: to save what is sound."
+    ),
+]
 Niceness = Annotated[
     int,
     typer.Option(
@@ -122,6 +129,7 @@ def serve(
     oracle_token: OracleTokenFile = None,
     oracle_ca: OracleAuthority = None,
     secret_key_file: SecretKeyFile = None,
+    salvage: Salvage = False,
     nice: Niceness = 0,
     log_level: LeastLevel = LogLevel.WARNING,
     log_file: LogFile = None,
@@ -156,8 +164,9 @@ def serve(
         server=server_for_lakes(url, web),
         secret_key_file=secret_key_file,
         oracle=oracle_target(timed, join),
+        salvage=salvage,
     )
-    target = join_target(joined, rpc_port)
+    target = join_target(joined, rpc_port, salvage=salvage)
     opening = partial(open_node, folder, options, rpc, target)
     serving = _serve(
         opening, url, web, listener, (pg_host, pg_port), replace(postgres, bounds=bounds.postgres)

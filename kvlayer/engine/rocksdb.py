@@ -210,11 +210,16 @@ class RocksEngine:
         self.range_tombstones = RangeTombstones.load(self)
 
     @classmethod
-    def open(cls, path: Path) -> RocksEngine:
+    def open(cls, path: Path, *, compaction: bool = True) -> RocksEngine:
         """Opens the engine in `path`, making it if it is missing. Blocks. Raises EngineFailed where
-        its files are damaged, or cannot be read or written."""
+        its files are damaged, or cannot be read or written.
+
+        Without `compaction` a damaged block does no harm until a read needs it, and files add up.
+        """
+        options = _options()
+        options.set_disable_auto_compactions(not compaction)
         try:
-            database = _database(path, _options(), AccessType.read_write())
+            database = _database(path, options, AccessType.read_write())
         except Exception as error:
             raise EngineFailed(
                 f"engine {path} cannot be opened: {_told(error)}; if its files are damaged, "
@@ -363,7 +368,8 @@ def _refusal(error: Exception) -> Exception:
         return StoreFull(f"the engine has no room for more: {text}")
     if text.startswith(_DAMAGED_MESSAGE):
         return EngineDamaged(
-            f"the engine's files are damaged: {text}; restore the data folder from a backup"
+            f"the engine's files are damaged: {text}; save what is sound, from a server started "
+            "with --salvage where others end, and restore the data folder from a backup"
         )
     return EngineFailed(text)
 
