@@ -14,7 +14,6 @@ from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.engine import EngineBatch, EngineDamaged, EngineFailed, EngineStall, Reader
 from tailrace.kvlayer.engine.rocksdb import BLOCK_CACHE_BYTES, RocksEngine
 
-
 L0_FILES_COMPACTED = 4
 """RocksDB compacts so many files of the first level."""
 
