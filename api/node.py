@@ -144,6 +144,8 @@ class NodeOptions:
     """The key of sinks' secrets; without it, one in the node's own folder."""
     oracle: JoinTarget | None = None
     """Where a store takes its time from; without it, from this machine."""
+    salvage: bool = False
+    """Whether the store's files are damaged, and what is sound is to be saved: no compaction."""
 
 
 class Node:
@@ -200,8 +202,9 @@ class Node:
         pa.array([0])  # imports pandas, where there is one: a third of a second, and not later
         async with AsyncExitStack() as closing:
             try:
-                storage = open_storage(path, closing)
-                options = _with_roots(storage.mirrors, options or NodeOptions())
+                options = options or NodeOptions()
+                storage = open_storage(path, closing, compaction=not options.salvage)
+                options = _with_roots(storage.mirrors, options)
                 offload = ThreadOffload()
                 closing.callback(offload.close)
                 oracle = None if options.oracle is None else OracleStore(options.oracle)

@@ -47,7 +47,9 @@ class Storage:
     """Makes a folder the engine's state, where that lies on a disk: see `RocksEngine`."""
 
 
-def open_storage(path: str | PathLike[str], closing: AsyncExitStack) -> Storage:
+def open_storage(
+    path: str | PathLike[str], closing: AsyncExitStack, *, compaction: bool = True
+) -> Storage:
     if str(path) == IN_MEMORY:
         mirrors = Path(closing.enter_context(TemporaryDirectory(prefix="tailrace-")))
         return Storage(
@@ -55,7 +57,7 @@ def open_storage(path: str | PathLike[str], closing: AsyncExitStack) -> Storage:
         )
     folder = DataFolder.open(Path(path))
     closing.callback(folder.close)
-    engine = RocksEngine.open(folder.engine_path)
+    engine = RocksEngine.open(folder.engine_path, compaction=compaction)
     return Storage(
         disk=folder.disk,
         engine=engine,

@@ -58,17 +58,22 @@ MAX_OFFSET = declare_duration(
 )
 
 BOUND_AHEAD_US = 10_000_000
-"""How far the persisted upper bound runs ahead of use: one small write each few seconds."""
+"""How far the persisted upper bound runs ahead of use at most: one small write each few seconds.
 
-RESERVE_US = 1_000_000
+A young clock has a head start of half its age. A process that is killed leaves its head start to
+the next one, and so those that are killed soon after their starts, one after the other, do not
+carry the store away from the wall."""
+
+FIRST_AHEAD_US = 500_000
+"""The head start of a clock that begins: less than the start of a process takes."""
+
+RESERVE_US = 100_000
 """The end of that head start, which a clock uses only while no further bound can be saved: it holds
-four thousand million timestamps."""
+four hundred million timestamps."""
 
 CAUGHT_UP_US = 600_000_000
-"""By how much a start may be ahead of the wall for the wall to catch up. A process that is killed
-leaves its head start behind, and short lives add up; a wall that is further away was set."""
-
-_HALF_AHEAD = duration(seconds=BOUND_AHEAD_US / 2_000_000)
+"""By how much a start may be ahead of the wall for the wall to catch up. A wall that is further
+away was set."""
 
 _RESERVE = RESERVE_US << LOGICAL_BITS
 
@@ -226,6 +231,9 @@ class Clock:
         """The time is `physical`; without one, the wall's."""
         self.wall = wall
         self._bounds = bounds
+        self._began_ns = wall.monotonic_ns()
+        self._ahead = 0
+        """The head start of the bound that was saved last."""
         self._bound = bounds.load()
         self._last = self._bound
         bound_us = unix_us(self._bound) if self._bound else 0
@@ -295,17 +303,19 @@ class Clock:
     @property
     def bound_due(self) -> bool:
         """Whether half of the durable head start is used: time to `extend` off the hot path."""
-        if self._bound - self._last >= _HALF_AHEAD:
+        if 2 * (self._bound - self._last) >= self._ahead:
             return False
         return self.wall.monotonic_ns() >= self._retry_ns
 
     def extend(self, from_ts: Timestamp | None = None) -> None:
-        """Persists a bound `BOUND_AHEAD_US` above `from_ts` (the last draw when None).
+        """Persists a bound a head start above `from_ts` (the last draw when None).
 
         Raises ClockStopped when it cannot be made durable.
         """
         start = self._last if from_ts is None else from_ts
-        bound = Timestamp(start + (BOUND_AHEAD_US << LOGICAL_BITS))
+        age_us = (self.wall.monotonic_ns() - self._began_ns) // 1000
+        ahead = min(max(FIRST_AHEAD_US, age_us // 2), BOUND_AHEAD_US) << LOGICAL_BITS
+        bound = Timestamp(start + ahead)
         with self._extending:
             if bound <= self._bound:
                 return
@@ -314,7 +324,7 @@ class Clock:
             except OSError as error:
                 self._retry_ns = self.wall.monotonic_ns() + RETRY_NS
                 raise ClockStopped(f"the clock's bound cannot be saved: {error}") from error
-            self._bound = bound
+            self._bound, self._ahead = bound, ahead
 
     def close(self) -> None:
         """Persists the last draw as the bound: the next start has no head start to be ahead by.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -11,7 +12,14 @@ import typer
 from rich.console import Console
 from rich.progress import wrap_file
 
-from ..backup import BackupList, received_files, restore_backup, stopped_store, write_backup
+from ..backup import (
+    BackupList,
+    StoredFile,
+    received_files,
+    restore_backup,
+    stopped_store,
+    write_backup,
+)
 from .rest_client import DEFAULT_URL, answered
 
 Backup = Annotated[Path, typer.Argument(help="The folder of the backup.")]
@@ -35,15 +43,20 @@ def backup(
         with stopped_store(folder) as files:
             written = write_backup(target, files, **facts)
     else:
-        with answered("POST", url, "/v1/backup", None, "application/json") as answer:
-            console = Console(stderr=True)
-            with wrap_file(
-                cast(BinaryIO, answer), answer.length or 0, description="Backup",
-                console=console, transient=True, disable=not console.is_terminal,
-            ) as stream:  # fmt: skip
-                written = write_backup(target, received_files(stream), **facts)
+        written = write_backup(target, _served_files(url), **facts)
     print(f"{target}: {_told(written)}")
     print("The key of the store's secrets is not in it: keep secret.key, apart from the backup.")
+
+
+def _served_files(url: str) -> Iterator[StoredFile]:
+    """The files of a new backup, for which the server is asked with the first of them."""
+    with answered("POST", url, "/v1/backup", None, "application/json") as answer:
+        console = Console(stderr=True)
+        with wrap_file(
+            cast(BinaryIO, answer), answer.length or 0, description="Backup",
+            console=console, transient=True, disable=not console.is_terminal,
+        ) as stream:  # fmt: skip
+            yield from received_files(stream)
 
 
 def restore(

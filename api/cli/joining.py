@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...changefeed.sinks.uri import bracketed
 from ..http import is_loopback
+from ..http.server import bind
 from ..joined_store import JoinTarget
 from ..node import Node, NodeOptions
 from ..refusal import NodeRefused
@@ -54,10 +55,14 @@ class OtherProcess:
         return JoinTarget(self.address, self.token, self.authority)
 
 
-def join_target(join: OtherProcess, rpc_port: int | None) -> JoinTarget | None:
+def join_target(
+    join: OtherProcess, rpc_port: int | None, *, salvage: bool = False
+) -> JoinTarget | None:
     """The store to join, if there is one. Raises NodeRefused."""
     if join.address is not None and rpc_port is not None:
         raise NodeRefused("a joined node has no store to serve: leave out --rpc-port or --join")
+    if join.address is not None and salvage:
+        raise NodeRefused("a joined node has no files of the store: leave out --salvage or --join")
     return join.target()
 
 
@@ -105,6 +110,8 @@ async def open_node(
         node = await Node.join(folder, target, options)
         print(f"tailrace: node {node.id} of store {node.store.id} at {target.address}", flush=True)
         return node
+    if rpc is not None:
+        bind(rpc.host, rpc.port).close()  # gRPC would not say why it cannot, and not so soon
     node = await Node.open(folder, options)
     print(f"tailrace: store {node.store.id} in {folder}", flush=True)
     if rpc is not None:

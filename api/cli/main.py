@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from ...error import Error
+
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+# What gRPC's library writes to standard error by itself names nothing that an operator knows.
 
 
 def main() -> None:

@@ -18,7 +18,9 @@ import typer
 
 from ...catalog.rights.users import ROOT, find_user
 from ...kvlayer.clock import CAUGHT_UP_US, SystemWallClock
+from ...kvlayer.errors import KVError, StoreClosed
 from ...kvlayer.process.tuned_process import tuned_process
+from ...kvlayer.remote import RemoteStore
 from ..descriptors import door_bounds, raise_limit
 from ..http.server import HttpOptions, HttpServer, bind, http_options, server_for_lakes, url_of
 from ..node import Node, NodeOptions
@@ -89,6 +91,13 @@ SecretKeyFile = Annotated[
         "file secret.key of the data folder."
     ),
 ]
+Salvage = Annotated[
+    bool,
+    typer.Option(
+        help="Open a store whose files are damaged without compacting them, which would end the "
+        "server: to save what is sound."
+    ),
+]
 Niceness = Annotated[
     int,
     typer.Option(
@@ -122,6 +131,7 @@ def serve(
     oracle_token: OracleTokenFile = None,
     oracle_ca: OracleAuthority = None,
     secret_key_file: SecretKeyFile = None,
+    salvage: Salvage = False,
     nice: Niceness = 0,
     log_level: LeastLevel = LogLevel.WARNING,
     log_file: LogFile = None,
@@ -156,8 +166,9 @@ def serve(
         server=server_for_lakes(url, web),
         secret_key_file=secret_key_file,
         oracle=oracle_target(timed, join),
+        salvage=salvage,
     )
-    target = join_target(joined, rpc_port)
+    target = join_target(joined, rpc_port, salvage=salvage)
     opening = partial(open_node, folder, options, rpc, target)
     serving = _serve(
         opening, url, web, listener, (pg_host, pg_port), replace(postgres, bounds=bounds.postgres)
@@ -213,6 +224,15 @@ def _tell_room(full: OSError | None) -> None:
         )
 
 
+def _tell_connection(change: KVError | None, fail: Callable[[KVError], None]) -> None:
+    if change is None:
+        server_log.warning("the store's server answers again")
+    elif isinstance(change, StoreClosed):
+        fail(change)
+    else:
+        server_log.warning("%s: what needs it waits, or fails with SQLSTATE 08006", change)
+
+
 async def _serve(
     opening: Callable[[], Awaitable[Node]],
     url: str,
@@ -221,8 +241,9 @@ async def _serve(
     postgres_address: tuple[str, int],
     postgres: PostgresOptions,
 ) -> BaseException | None:
-    """Serves until it is told to stop, or until the store can write no more: for which reason is
-    returned. Whoever started the process may start it again: what was acknowledged is on disk."""
+    """Serves until it is told to stop, or until the store can write no more, or turns this node
+    away: for which reason is returned. Whoever started the process may start it again: what was
+    acknowledged is on disk."""
     failures: list[BaseException] = []
     with contextlib.closing(listener), contextlib.closing(bind(*postgres_address)) as pg:
         node = await opening()
@@ -237,6 +258,8 @@ async def _serve(
         if node.served is not None:
             node.served.on_failure(fail)
             node.served.log.on_room(_tell_room)
+        if isinstance(node.store, RemoteStore):
+            node.store.on_connection(partial(_tell_connection, fail=fail))
         for stop in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(stop, server.stop)
         try:

@@ -210,11 +210,16 @@ class RocksEngine:
         self.range_tombstones = RangeTombstones.load(self)
 
     @classmethod
-    def open(cls, path: Path) -> RocksEngine:
+    def open(cls, path: Path, *, compaction: bool = True) -> RocksEngine:
         """Opens the engine in `path`, making it if it is missing. Blocks. Raises EngineFailed where
-        its files are damaged, or cannot be read or written."""
+        its files are damaged, or cannot be read or written.
+
+        Without `compaction` a damaged block does no harm until a read needs it, and files add up.
+        """
+        options = _options()
+        options.set_disable_auto_compactions(not compaction)
         try:
-            database = Rdict(str(path), _options())
+            database = _database(path, options, AccessType.read_write())
         except Exception as error:
             raise EngineFailed(
                 f"engine {path} cannot be opened: {_told(error)}; if its files are damaged, "
@@ -226,7 +231,7 @@ class RocksEngine:
     def open_read_only(cls, path: Path) -> RocksEngine:
         """Opens what `path` holds for reading alone: what was flushed. Blocks."""
         access = AccessType.read_only(error_if_log_file_exist=False)
-        engine = cls(Rdict(str(path), _options(), access_type=access))
+        engine = cls(_database(path, _options(), access))
         engine._read_only = True
         return engine
 
@@ -342,6 +347,13 @@ class RocksEngine:
                 raise  # else it is the flush that is tried again
 
 
+def _database(path: Path, options: Options, access: AccessType) -> Rdict:
+    """HAZARD: where the database exists, the binding takes the options of a column family that is
+    not named from a file of the database, which has no block cache and no filters in it."""
+    families = {"default": options}
+    return Rdict(str(path), options, column_families=families, access_type=access)
+
+
 def _refusal(error: Exception) -> Exception:
     """Returns the error of a read, a write or a flush, whose kind the binding tells by the text
     alone.
@@ -356,7 +368,8 @@ def _refusal(error: Exception) -> Exception:
         return StoreFull(f"the engine has no room for more: {text}")
     if text.startswith(_DAMAGED_MESSAGE):
         return EngineDamaged(
-            f"the engine's files are damaged: {text}; restore the data folder from a backup"
+            f"the engine's files are damaged: {text}; save what is sound, from a server started "
+            "with --salvage where others end, and restore the data folder from a backup"
         )
     return EngineFailed(text)
 

@@ -2,7 +2,7 @@
 
     LOCK            held by the process that serves the folder; holds its process id
     FORMAT          the version of everything below, in decimal
-    CLOCK           the clock's durable upper bound
+    CLOCK           the clock's durable upper bound, in decimal, and its CRC-32, in hexadecimal
     log/            the segments of the command log
     engine/         RocksDB
     checkpoint/     a state of the engine while a backup reads it
@@ -19,19 +19,24 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 from pathlib import Path
+from zlib import crc32
 
 from ..clock import ZERO, Timestamp
 from .disk import NEW_SUFFIX, Disk, RealDisk, replace_file, sync_folder
 from .spare_descriptors import SpareDescriptors
 
-FORMAT_VERSION = 2
-"""1: an entry of the time index names one key. 2: it may list several."""
+FORMAT_VERSION = 3
+"""1: an entry of the time index names one key. 2: it may list several. 3: CLOCK has a checksum."""
 
-FORMATS_READ = ("1", "2")
+FORMATS_READ = ("1", "2", "3")
 FORMAT, CLOCK, LOG, ENGINE, CHECKPOINT = "FORMAT", "CLOCK", "log", "engine", "checkpoint"
 _LOCK = "LOCK"
+
+_BOUND = re.compile(rb"(?P<bound>[0-9]+)(?: (?P<checksum>[0-9a-f]{8}))?\n")
+"""The content of CLOCK. Formats 1 and 2 have no checksum."""
 
 
 class DataFolderError(Exception):
@@ -46,20 +51,26 @@ class ClockBoundFile:
         self._place = place
 
     def load(self) -> Timestamp:
-        """Raises DataFolderError when the file does not hold a bound."""
+        """Raises DataFolderError when the file does not hold a bound, or not the one saved."""
         try:
-            text = self._disk.read(CLOCK).decode("ascii", "replace").strip()
+            found = _BOUND.fullmatch(self._disk.read(CLOCK))
         except FileNotFoundError:
-            text = ""
-        if not text.isdecimal():
+            found = None
+        if found is None or found["checksum"] not in (None, _checksum(found["bound"])):
             raise DataFolderError(
-                f"{self._place}/{CLOCK} does not hold a clock bound: without it timestamps could "
-                "repeat; restore the file from a copy of this data folder"
+                f"{self._place}/{CLOCK} is damaged: without the clock's bound timestamps could "
+                "repeat; restore the file from a copy of this data folder, or the folder from a "
+                "backup"
             )
-        return Timestamp(int(text))
+        return Timestamp(int(found["bound"]))
 
     def save(self, bound: Timestamp) -> None:
-        self._disk.replace(CLOCK, f"{bound}\n".encode("ascii"))
+        text = b"%d" % bound
+        self._disk.replace(CLOCK, b"%s %s\n" % (text, _checksum(text)))
+
+
+def _checksum(bound: bytes) -> bytes:
+    return b"%08x" % crc32(bound)
 
 
 class DataFolder:

@@ -13,7 +13,7 @@ away, for what it knows of the store is not true of that one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import TypeVar
 
@@ -33,6 +33,10 @@ RECONNECT_SECONDS_MIN = 0.05
 RECONNECT_SECONDS_MAX = 2.0
 PATIENCE_SECONDS = 5.0
 """How long a call waits for a connection before it says that there is none."""
+
+ConnectionListener = Callable[[KVError | None], None]
+"""Told StoreUnreachable when the connection is lost, None when there is another one, and
+StoreClosed when there will be none."""
 
 M = TypeVar("M")
 
@@ -72,6 +76,7 @@ class Connection:
         self._connected = asyncio.Event()
         self._welcomed: asyncio.Future[None] | None = None
         self._refusal: str | None = None
+        self._listeners: list[ConnectionListener] = []
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -97,6 +102,9 @@ class Connection:
             self._task = None
         self._connected.clear()
         await self._channel.close()
+
+    def on_change(self, listener: ConnectionListener) -> None:
+        self._listeners.append(listener)
 
     def check_open(self) -> None:
         if self._refusal is not None:
@@ -171,6 +179,7 @@ class Connection:
                 pause = RECONNECT_SECONDS_MIN
                 self._connected.clear()
                 self._metrics.add("remote_connections_lost_total")
+                self._tell(StoreUnreachable("the store does not answer"))
             await self._channel.reset()
             await asyncio.sleep(pause)
             pause = min(2 * pause, RECONNECT_SECONDS_MAX)
@@ -193,6 +202,8 @@ class Connection:
                 self._connected.set()
                 if self._welcomed is not None and not self._welcomed.done():
                     self._welcomed.set_result(None)
+                else:
+                    self._tell(None)
                 await self._live(answers)
                 return
 
@@ -222,3 +233,8 @@ class Connection:
         if self._welcomed is not None and not self._welcomed.done():
             self._welcomed.set_exception(StoreClosed(reason))
         self._connected.set()  # who waits for a connection is to hear that there will be none
+        self._tell(StoreClosed(reason))
+
+    def _tell(self, change: KVError | None) -> None:
+        for listener in self._listeners:
+            listener(change)

@@ -16,7 +16,7 @@ from ..settings import Settings
 from ..span import Span
 from ..transaction_modes import Isolation, Priority
 from .channel import Channel
-from .connection import Connection, RemoteClock
+from .connection import Connection, ConnectionListener, RemoteClock
 from .evaluation import run_one_phase
 from .feed import RemoteFeed
 from .messages import NOTHING, Holds, Now, OfReplica, Raw, Threshold, decode, wire
@@ -94,6 +94,11 @@ class RemoteStore:
         self._connection.check_open()
         if not self._connection.connected:
             raise StoreUnreachable("the store does not answer")
+
+    def on_connection(self, listener: ConnectionListener) -> None:
+        """Calls `listener` when the connection is lost, when there is another, and when the store
+        refuses any other."""
+        self._connection.on_change(listener)
 
     async def now(self) -> Timestamp:
         question = Now(await self._connection.ready())

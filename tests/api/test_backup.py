@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from tailrace.api.backup import (
     BackupRefused,
@@ -17,6 +18,7 @@ from tailrace.api.backup import (
     stopped_store,
     write_backup,
 )
+from tailrace.api.cli.app import app
 from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.api.node import Node, NodeOptions
 from tailrace.api.refusal import NodeRefused
@@ -162,6 +164,16 @@ def test_damage_is_found_before_there_is_a_folder(tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["backup", "live", "mirrors"]
     with pytest.raises(NodeRefused, match="is not a data folder"):
         asyncio.run(Node.open(tmp_path / "backup"))
+
+
+def test_folder_is_looked_at_before_the_server_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("")
+    nobody = "http://127.0.0.1:1"
+    told = CliRunner().invoke(app, ["backup", str(tmp_path), "--url", nobody])
+    assert "not empty: name a new folder" in str(told.exception)
+    told = CliRunner().invoke(app, ["backup", str(tmp_path / "new"), "--url", nobody])
+    assert "cannot reach 127.0.0.1:1" in str(told.exception)
+    assert [each.name for each in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_backups_are_for_admins_and_of_stores_with_files() -> None:

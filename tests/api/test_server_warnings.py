@@ -11,7 +11,9 @@ import pytest
 from tailrace.api.cli.serve import start_warnings
 from tailrace.api.node import Node
 from tailrace.api.tls import invalid_now
-from tailrace.kvlayer.clock import duration
+from tailrace.kvlayer.clock import Timestamp, duration
+from tailrace.kvlayer.files.data_folder import ClockBoundFile
+from tailrace.kvlayer.files.disk import RealDisk
 from tests.harness.certificates import certificate
 
 
@@ -40,7 +42,7 @@ def test_store_that_is_far_ahead_of_the_machines_clock(tmp_path: Path) -> None:
             await node.close()
 
     assert asyncio.run(warnings()) == []
-    bound = folder / "CLOCK"
-    bound.write_text(str(int(bound.read_text()) + duration(seconds=86_400)))
+    bounds = ClockBoundFile(RealDisk(folder), str(folder))
+    bounds.save(Timestamp(bounds.load() + duration(seconds=86_400)))
     (warning,) = asyncio.run(warnings())
     assert "seconds ahead of the machine's clock" in warning

@@ -180,6 +180,7 @@ def test_forward_moves_later_draws() -> None:
 def test_bound_is_extended_before_it_is_needed() -> None:
     wall, bounds = Hands(), FullDisk()
     clock = Clock(wall, bounds)
+    wall.pass_us(2 * BOUND_AHEAD_US)
     clock.now()
     assert not clock.bound_due
     wall.pass_us(BOUND_AHEAD_US * 3 // 4)
@@ -328,6 +329,19 @@ def test_wall_catches_up_with_starts_of_killed_processes() -> None:
     assert refused_seconds(clock) == 0
     wall.pass_us(1_000_000)
     assert unix_us(clock.now()) == wall.now
+
+
+def test_short_lives_do_not_add_up() -> None:
+    """A process is killed a second after its start, at each start."""
+    wall, bounds = Hands(), MemoryBoundStore()
+    for _ in range(100):
+        clock = Clock(wall, bounds)
+        for _ in range(10):
+            clock.now()
+            if clock.bound_due:
+                clock.extend()
+            wall.pass_us(100_000)
+        assert clock.ahead_us <= 1_000_000
 
 
 def test_wall_that_jumps_past_while_it_catches_up_is_not_believed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,8 +11,8 @@ import grpc
 import grpc.aio
 import pytest
 
-from tailrace.api.cli.joining import RpcAddress, rpc_address
-from tailrace.api.node import Node
+from tailrace.api.cli.joining import RpcAddress, open_node, rpc_address
+from tailrace.api.node import Node, NodeOptions
 from tailrace.api.refusal import NodeRefused
 from tailrace.api.rpc import JoinToken
 from tailrace.api.rpc.grpc_server import SERVICE
@@ -58,3 +59,12 @@ def test_nodes_join_in_the_clear_on_loopback_alone(host: str) -> None:
     assert rpc_address("127.0.0.1", 8081) == RpcAddress("127.0.0.1", 8081)
     with pytest.raises(NodeRefused, match="give --cert and --key"):
         rpc_address(host, 8081)
+
+
+def test_port_that_is_taken_is_found_before_the_store_is_opened(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        opening = open_node(tmp_path / "data", NodeOptions(), RpcAddress("127.0.0.1", port), None)
+        with pytest.raises(NodeRefused, match=f"listen on 127.0.0.1:{port}: Address already"):
+            asyncio.run(opening)
+    assert not (tmp_path / "data").exists()

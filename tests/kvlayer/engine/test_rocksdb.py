@@ -12,7 +12,10 @@ from rocksdict import Options, Rdict
 from tailrace.kvlayer import keys
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.engine import EngineBatch, EngineDamaged, EngineFailed, EngineStall, Reader
-from tailrace.kvlayer.engine.rocksdb import RocksEngine
+from tailrace.kvlayer.engine.rocksdb import BLOCK_CACHE_BYTES, RocksEngine
+
+L0_FILES_COMPACTED = 4
+"""RocksDB compacts so many files of the first level."""
 
 
 def test_closed_engine_opens_where_it_was(tmp_path: Path) -> None:
@@ -22,6 +25,18 @@ def test_closed_engine_opens_where_it_was(tmp_path: Path) -> None:
     engine = RocksEngine.open(tmp_path / "engine")
     assert (engine.applied_index, engine.flushed_index) == (9, 9)
     assert engine.get(b"a") == b"1"
+    engine.close()
+
+
+def test_engine_that_is_opened_again_has_its_cache_and_its_filters(tmp_path: Path) -> None:
+    RocksEngine.open(tmp_path / "engine").close()
+    engine = RocksEngine.open(tmp_path / "engine")
+    engine.write(EngineBatch(puts=[(b"a", b"1")]), applied_index=1)
+    engine.flush()
+    database = engine._database
+    assert database.property_int_value("rocksdb.block-cache-capacity") == BLOCK_CACHE_BYTES
+    files = database.property_value("rocksdb.aggregated-table-properties")
+    assert "# entries for filter=2;" in (files or "")
     engine.close()
 
 
@@ -122,6 +137,24 @@ def _is_read(engine: RocksEngine, key: bytes) -> bool:
         return engine.get(key) is not None
     except EngineDamaged:
         return False
+
+
+def test_engine_without_compaction_writes_over_a_damaged_block(tmp_path: Path) -> None:
+    for index in range(1, L0_FILES_COMPACTED):
+        engine = RocksEngine.open(tmp_path, compaction=False)
+        puts = [(b"%05d" % number, os.urandom(100)) for number in range(1000)]
+        engine.write(EngineBatch(puts=puts), applied_index=index)
+        engine.close()
+    for file in tmp_path.glob("*.sst"):
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 0xFF
+        file.write_bytes(content)
+    engine = RocksEngine.open(tmp_path, compaction=False)
+    for index in range(L0_FILES_COMPACTED, 3 * L0_FILES_COMPACTED):
+        engine.write(EngineBatch(puts=[(b"00001", b"new")]), applied_index=index)
+        engine.flush()
+    assert engine.get(b"00001") == b"new"
+    engine.close()
 
 
 def test_writes_go_on_during_a_flush(tmp_path: Path) -> None:

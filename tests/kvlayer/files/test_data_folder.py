@@ -66,15 +66,18 @@ def test_other_format_is_refused(tmp_path: Path) -> None:
     (tmp_path / "FORMAT").write_text("7\n")
     message = refusal(tmp_path)
     assert "format '7'" in message
-    assert "reads formats up to 2" in message
+    assert "reads formats up to 3" in message
     assert "open it with the version that wrote it" in message
 
 
 def test_earlier_format_becomes_this_one(tmp_path: Path) -> None:
     DataFolder.open(tmp_path).close()
     (tmp_path / "FORMAT").write_text("1\n")
-    DataFolder.open(tmp_path).close()
-    assert (tmp_path / "FORMAT").read_text() == "2\n", "the earlier version would lose changes"
+    (tmp_path / "CLOCK").write_text("1234\n")
+    folder = DataFolder.open(tmp_path)
+    assert folder.clock_bounds.load() == 1234
+    folder.close()
+    assert (tmp_path / "FORMAT").read_text() == "3\n", "the earlier version would lose changes"
 
 
 @pytest.mark.parametrize("made", [["LOCK"], ["LOCK", "log"], ["LOCK", "log", "engine", "CLOCK"]])
@@ -87,7 +90,7 @@ def test_half_made_folder_is_made_again(tmp_path: Path, made: list[str]) -> None
     folder = DataFolder.open(tmp_path)
     assert folder.clock_bounds.load() == ZERO
     folder.close()
-    assert (tmp_path / "FORMAT").read_text() == "2\n"
+    assert (tmp_path / "FORMAT").read_text() == "3\n"
 
 
 def test_folder_of_others_stays_as_it_was(tmp_path: Path) -> None:
@@ -110,12 +113,25 @@ def test_clock_bound_survives(tmp_path: Path) -> None:
     folder.close()
 
 
-@pytest.mark.parametrize("damage", [None, b"", b"\xff", b"-5"])
+@pytest.mark.parametrize("damage", [None, b"", b"\xff", b"-5\n"])
 def test_lost_clock_bound_is_an_error(tmp_path: Path, damage: bytes | None) -> None:
     folder = DataFolder.open(tmp_path)
     path = tmp_path / "CLOCK"
     path.unlink() if damage is None else path.write_bytes(damage)
     with pytest.raises(DataFolderError, match="timestamps could repeat"):
+        folder.clock_bounds.load()
+    folder.close()
+
+
+@pytest.mark.parametrize("digit", range(19))
+def test_changed_clock_bound_is_an_error(tmp_path: Path, digit: int) -> None:
+    folder = DataFolder.open(tmp_path)
+    folder.clock_bounds.save(Timestamp(7_654_321_098_765_432_109))
+    path = tmp_path / "CLOCK"
+    changed = bytearray(path.read_bytes())
+    changed[digit] ^= 1
+    path.write_bytes(changed)
+    with pytest.raises(DataFolderError, match=f"{path} is damaged"):
         folder.clock_bounds.load()
     folder.close()
 

@@ -15,9 +15,11 @@ from tailrace.kvlayer.access import Evaluation, Feed, StoreAccess
 from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.errors import (
     DeadlineExceeded,
+    KVError,
     OutcomeUnknown,
     RetryableTransaction,
     StoreClosed,
+    StoreUnreachable,
     TransactionAborted,
 )
 from tailrace.kvlayer.events import Checkpoint, Event, ValueBatch
@@ -435,6 +437,20 @@ def test_changes_come_with_own_writes() -> None:
     run(14, scenario)
 
 
+def test_a_lost_connection_is_told_and_so_is_the_next() -> None:
+    async def scenario(on: Joined) -> None:
+        told: list[KVError | None] = []
+        on.far.on_connection(told.append)
+        on.network.cut()
+        await asyncio.sleep(10)
+        assert [type(change) for change in told] == [StoreUnreachable]
+        on.network.heal()
+        await asyncio.sleep(10)
+        assert told[1:] == [None]
+
+    run(15, scenario)
+
+
 def test_a_node_that_closed_asks_nothing_more() -> None:
     async def scenario(on: Joined) -> None:
         await on.far.close()
@@ -463,6 +479,8 @@ def test_a_node_stays_with_the_history_that_it_joined(restored: bool) -> None:
             copy = copy_folder(sim)
             await put(on.far, A, b"1")
             seen = on.far.position
+            told: list[KVError | None] = []
+            on.far.on_connection(told.append)
             if restored:
                 await on.near.close()
                 put_back(sim, copy)
@@ -470,6 +488,7 @@ def test_a_node_stays_with_the_history_that_it_joined(restored: bool) -> None:
             if restored:
                 with pytest.raises(StoreClosed, match="put back from an older copy"):
                     await get(on.far, A)
+                assert isinstance(told[-1], StoreClosed)
                 far = await on.network.join()
                 assert not await far.holds(seen)
                 await far.close()
