@@ -530,7 +530,7 @@ class Changefeeds:
         return FeedStatus(
             running_status=FeedState.WAITING.value
             if live is None
-            else live.describe(store.clock.last, resolved or details.start_at),
+            else live.describe(store.clock.last, resolved or details.start_at, details.shown_sink),
             resolved=resolved,
             start_at=details.start_at,
             sink_uri=details.shown_sink,
