@@ -74,7 +74,7 @@ REPETITIONS_MEMORY = "64MB"
 Change = tuple[bytes, int]
 """A key and the timestamp of its version."""
 
-_CHANGES = pa.schema({ROW_KEY: pa.binary(), COMMIT_TIMESTAMP: pa.int64()})
+_CHANGES = pa.schema({ROW_KEY: pa.binary()}).append(pa.field(COMMIT_TIMESTAMP, pa.int64()))
 
 
 LAST = Timestamp(2**63 - 1)
