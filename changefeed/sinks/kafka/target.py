@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
 
-from ..certificates import tls_context
+from ..certificates import check_certificates
 from ..uri import AllBut, bad_uri, parse_server_uri, redacted_uri
 
 KAFKA, CONFLUENT_CLOUD, EVENT_HUB = SCHEMES = ("kafka", "confluent-cloud", "azure-event-hub")
@@ -209,8 +209,7 @@ def _certificates(text: str, given: Mapping[str, str]) -> dict[str, str]:
         raise bad_uri(shown_uri(text), "client_cert and client_key go together")
     found = {name: _pem(text, name, given[name]) for name in CERTIFICATES if name in given}
     try:
-        if found:
-            tls_context({name: pem.encode() for name, pem in found.items()})
+        check_certificates({name: pem.encode() for name, pem in found.items()})
     except ValueError as error:
         raise bad_uri(shown_uri(text), str(error)) from None
     return found
