@@ -525,17 +525,18 @@ class Changefeeds:
         if details.task is not None:
             sent = None if live is None else live.progress
             resolved = self._task_resolved(details, [saved, sent])
-        names = tuple(target.name for target in details.targets)
+        names = {target.table_id: target.name for target in details.targets}
         options = details.taken_options
+        kind = self._services.kinds.kind_of(details.sink_uri)
         return FeedStatus(
             running_status=FeedState.WAITING.value
             if live is None
-            else live.describe(store.clock.last, resolved or details.start_at),
+            else live.describe(store.clock.last, resolved or details.start_at, details.shown_sink),
             resolved=resolved,
             start_at=details.start_at,
             sink_uri=details.shown_sink,
             target_uri=details.sink_uri,
-            full_table_names=names,
+            full_table_names=tuple(names.values()),
             replication=details.replication or None,
             partial=any(
                 part is not None and bool(part.start or part.end is not None)
@@ -553,7 +554,7 @@ class Changefeeds:
                 for target in details.targets
             ),
             follows=bool(details.followed) or details.whole_database is not None,
-            topics=tuple(name.rpartition(".")[2] for name in names),
+            topics=kind.topic_names(details.sink_uri, names, options),
             format=options.format.value,
             user_name=details.user_name,
             metrics_label=options.metrics_label,

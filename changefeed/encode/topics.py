@@ -30,18 +30,24 @@ class Topics:
     topic_prefix: str = ""
 
     def of(self, table: TableDescriptor) -> str:
-        if self.topic_name is not None:
-            return self.topic_prefix + self.topic_name
-        return self.topic_prefix + self.unprefixed(table)
+        return self._topic(self.unprefixed(table))
 
     def unprefixed(self, table: TableDescriptor) -> str:
         """The table's name in messages, whatever its topic is called besides."""
         name = self.full_names.get(table.id)
-        if name is None:
-            name = table.name
-        elif not self.full_table_name:
-            name = _last_name(name)
-        return name
+        return table.name if name is None else self._shown(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The topics of all tables of the feed."""
+        shown = map(self._shown, self.full_names.values())
+        return tuple(dict.fromkeys(map(self._topic, shown)))
+
+    def _shown(self, full_name: str) -> str:
+        return full_name if self.full_table_name else _last_name(full_name)
+
+    def _topic(self, shown: str) -> str:
+        return self.topic_prefix + (shown if self.topic_name is None else self.topic_name)
 
 
 TOPIC_BYTES_MAX = 249

@@ -174,17 +174,17 @@ async def run_attempt(
         destination = _queried(services, plan, plan.query, destination)
     sink = destination.sink
     try:
-        found = await _find_progress(services.store, plan, destination)
+        found = await live.answered(_find_progress(services.store, plan, destination))
         if found is not None and (left := _without_fresh(plan, found)) is not None:
             # What the sink has of them goes first: they begin in the next attempt.
-            await sink.open(await _tables_kept(plan, left))
-            await sink.flush(left)
+            await live.answered(sink.open(await _tables_kept(plan, left)))
+            await live.answered(sink.flush(left))
             await destination.save(left)
             return False
         progress = _begin(plan, found, destination.known)
         stands = [_stand(planned, progress, found) for planned in plan.followed]
         tables = [await stand.planned.target.descriptor_at(stand.at) for stand in stands]
-        await sink.open(tables)
+        await live.answered(sink.open(tables))
         again = {each.planned.target.id: each.scan_at for each in stands if each.planned.again}
         if again and not await destination.save_again(again):
             return False

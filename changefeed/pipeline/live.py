@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...error import Error
@@ -19,6 +19,11 @@ from .holdup import Holdup
 from .lag_split import LagSplit
 from .rate import Rate
 from .stage_times import StageRecorder
+
+T = TypeVar("T")
+
+SINK_TOLD_SECONDS = 3.0
+"""The running status tells of a sink that has been asked for so long and has not answered."""
 
 
 class FeedState(Enum):
@@ -132,6 +137,8 @@ class LiveFeed:
         self.on_wait: Callable[[], None] = nothing
         self._waiters: list[tuple[Timestamp, int, asyncio.Future[None]]] = []
         self._tickets = count()
+        self._sink_asked_at: float | None = None
+        """The time of the loop at which the sink was asked for what it has not answered yet."""
 
     @property
     def resolved(self) -> Timestamp:
@@ -156,13 +163,23 @@ class LiveFeed:
         """Notes the words of a sink that tries again by itself."""
         self.trouble = words
 
-    def describe(self, now: Timestamp, resolved: Timestamp) -> str:
-        """The running status: what the feed does, and how far behind `now` it is.
+    async def answered(self, asked: Awaitable[T]) -> T:
+        """Returns what the sink answers. Until then the running status tells of what was asked."""
+        self._sink_asked_at = asyncio.get_running_loop().time()
+        try:
+            return await asked
+        finally:
+            self._sink_asked_at = None
+
+    def describe(self, now: Timestamp, resolved: Timestamp, sink: str) -> str:
+        """The running status: what the feed does, how far behind `now` it is, and what keeps it.
 
         The lag is that of `resolved`, whatever the state: a feed that retries falls behind too.
+        `sink` is the URI as anybody may see it.
         """
         lag = f"{max(0.0, seconds_between(resolved, now)):.3f} s behind"
-        trouble = "" if self.trouble is None else f": {self.trouble}"
+        keeps = self.trouble or self._silence(sink)
+        trouble = f": {keeps}" if keeps else ""
         state = self.state
         if self.backfills and state is FeedState.STEADY:
             state = FeedState.BACKFILL
@@ -176,6 +193,13 @@ class LiveFeed:
                 return f"{self.state.value}: {lag}, {pace}{trouble}"
             case _:
                 return f"{self.state.value}: {lag}{trouble}"
+
+    def _silence(self, sink: str) -> str | None:
+        """The words for a sink that has not answered for `SINK_TOLD_SECONDS`."""
+        if self._sink_asked_at is None:
+            return None
+        seconds = asyncio.get_running_loop().time() - self._sink_asked_at
+        return f"waiting for {sink} for {seconds:.0f} s" if seconds >= SINK_TOLD_SECONDS else None
 
     async def wait_until(self, timestamp: Timestamp) -> None:
         """Returns when the sink holds everything committed at or below `timestamp`.

@@ -236,7 +236,7 @@ class SinkWriter:
         self._schema_changed = False
         claimed = self._claim_progress(along=bool(handed) and self._rides and not self._bulk)
         self._in_flush = True
-        await self._sink.flush(claimed)
+        await self._live.answered(self._sink.flush(claimed))
         sunk_ns = self._now_ns()
         self._in_flush = False
         self._flushing = ()

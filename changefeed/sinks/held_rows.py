@@ -9,18 +9,30 @@ them is there.
 So what a sink commits is everything up to its cut and nothing above it, and what a feed that starts
 again is to send is told by the cut alone. Rows beyond `MEMORY_BYTES_MAX` wait in a temporary file,
 which ends with the process. `HeldMessages` are the rows of a sink of messages, encoded.
+
+A *live* row may come twice, where a range feed began anew: `take_once` finds that among all the rows
+that are due, which may be those of hours, and holds no more than a part of their keys in memory.
 """
 
 from __future__ import annotations
 
 import tempfile
 from bisect import bisect_right
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Container,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import IO, Any, Literal, TypeVar
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -36,10 +48,10 @@ T = TypeVar("T")
 COMMIT_TIMESTAMP = "_commit_timestamp"
 """The column that each table of rows has."""
 
-ROW_KEY = "_row_key"
-"""The column of the store's keys, where a cut differs from key to key."""
+ROW_KEY = "_key"
+"""The column of the store's keys, where a cut differs from key to key, and where rows are live."""
 
-TOPIC, KEY, VALUE, LIVE, APART = "topic", "key", "value", "live", "apart"
+TOPIC, KEY, VALUE, APART = "topic", "key", "value", "apart"
 """Columns of `HeldMessages`. A VALUE of NULL is a message without a value."""
 
 _IN_ORDER: list[tuple[str, Literal["ascending", "descending"]]] = [
@@ -52,6 +64,17 @@ MEMORY_BYTES_MAX = 32 << 20
 
 SEGMENT_BYTES = 2048
 """Memory of a batch beside its rows."""
+
+SEEN_BYTES_MAX = 4 << 20
+"""Bytes of live rows whose changes are told apart by a set of them, of some times that size."""
+
+REPETITIONS_MEMORY = "64MB"
+"""Of DuckDB, which finds repetitions among more rows than those: what is beyond it goes to disk."""
+
+Change = tuple[bytes, int]
+"""A key and the timestamp of its version."""
+
+_CHANGES = pa.schema({ROW_KEY: pa.binary()}).append(pa.field(COMMIT_TIMESTAMP, pa.int64()))
 
 
 LAST = Timestamp(2**63 - 1)
@@ -103,10 +126,11 @@ class Cut:
 
 @dataclass(slots=True)
 class _Segment:
-    """Rows of one batch, whose keys lie in `span`. `table` is None where they wait in the file,
-    `length` bytes from `start` on."""
+    """Rows of one batch, whose keys lie in `span`, all of them live or none. `table` is None where
+    they wait in the file, `length` bytes from `start` on."""
 
     span: Span
+    live: bool
     least: Timestamp
     greatest: Timestamp
     schema: pa.Schema
@@ -134,11 +158,11 @@ class HeldRows:
     def __bool__(self) -> bool:
         return bool(self._segments)
 
-    def add(self, rows: pa.Table, span: Span = EVERYTHING) -> None:
-        """The keys of the rows lie in `span`."""
+    def add(self, rows: pa.Table, span: Span = EVERYTHING, *, live: bool = False) -> None:
+        """The keys of the rows lie in `span`. What is live has the column `ROW_KEY`."""
         bounds: Any = pc.min_max(rows.column(COMMIT_TIMESTAMP)).as_py()
         least, greatest = Timestamp(bounds["min"]), Timestamp(bounds["max"])
-        segment = _Segment(span, least, greatest, rows.schema, rows.nbytes, rows)
+        segment = _Segment(span, live, least, greatest, rows.schema, rows.nbytes, rows)
         self._segments.append(segment)
         self._bytes += segment.size
         if self._bytes > self._memory_bytes:
@@ -189,13 +213,39 @@ class HeldRows:
     def take(self, cut: Cut) -> Iterator[pa.Table]:
         """The rows that are due, batch by batch. They wait on until `drop` is told that they are
         committed."""
-        for segment in self._segments:
-            least, greatest = cut.range(segment.span)
-            if segment.least <= greatest:
-                rows = self._rows(segment)
-                if segment.greatest > least:
-                    rows = rows.filter(cut.due(rows, segment.span))
-                yield rows
+        return (rows for _, rows in self._take(cut))
+
+    def take_once(self, cut: Cut) -> Iterator[pa.Table]:
+        """The same, without live rows that came before."""
+        repeated, seen = self._repeated(cut), set[Change]()
+        for live, rows in self._take(cut):
+            yield _unseen(rows, repeated, seen) if live else rows
+
+    def _take(self, cut: Cut) -> Iterator[tuple[bool, pa.Table]]:
+        """The rows that are due, and whether they are live."""
+        for segment in self._due(cut):
+            rows = self._rows(segment)
+            if segment.greatest > cut.range(segment.span)[0]:
+                rows = rows.filter(cut.due(rows, segment.span))
+            yield segment.live, rows
+
+    def _repeated(self, cut: Cut) -> Container[Change] | None:
+        """The live changes that are due and came more than once; None where they are so few that
+        each may be one."""
+        if sum(each.nbytes for each in self._due(cut) if each.live) <= SEEN_BYTES_MAX:
+            return None
+        changes = (rows.select(_CHANGES.names) for live, rows in self._take(cut) if live)
+        batches = (batch for rows in changes for batch in rows.to_batches())
+        with tempfile.TemporaryDirectory(prefix="tailrace-") as folder:
+            place = {"temp_directory": folder, "memory_limit": REPETITIONS_MEMORY}
+            try:
+                with duckdb.connect(config={**place, "threads": 1}) as connection:
+                    reader = pa.RecordBatchReader.from_batches(_CHANGES, batches)
+                    connection.register("live", reader)
+                    connection.execute("SELECT * FROM live GROUP BY ALL HAVING count(*) > 1")
+                    return set(connection.fetchall())
+            except duckdb.Error as error:
+                raise OSError(f"repetitions are not found: {error}") from error
 
     def drop(self, cut: Cut) -> None:
         """Lets go of the rows that are due."""
@@ -209,7 +259,7 @@ class HeldRows:
                 rows = self._rows(segment)
                 rows = rows.filter(pc.invert(cut.due(rows, segment.span)))
                 if rows.num_rows:
-                    self.add(rows, _span(rows, segment.span))
+                    self.add(rows, _span(rows, segment.span), live=segment.live)
         if self._file is not None and all(each.table is not None for each in self._segments):
             self.close()
 
@@ -234,7 +284,8 @@ class HeldRows:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         kept = self._segments
         self._segments, self._bytes = [], 0
-        for _, together in groupby(kept, lambda each: (each.table is None, each.schema)):
+        alike = groupby(kept, lambda each: (each.table is None, each.live, each.schema))
+        for _, together in alike:
             group = list(together)
             if group[0].table is None:
                 self._segments += group
@@ -246,6 +297,7 @@ class HeldRows:
         rows = pa.concat_tables(each.table for each in group if each.table is not None)
         return _Segment(
             span=Span(min(each.span.start for each in group), max(each.span.end for each in group)),
+            live=group[0].live,
             least=min(each.least for each in group),
             greatest=max(each.greatest for each in group),
             schema=rows.schema,
@@ -257,11 +309,11 @@ class HeldRows:
 
 
 class HeldMessages:
-    """Encoded rows that wait, with columns TOPIC, KEY, VALUE, ROW_KEY, COMMIT_TIMESTAMP, LIVE and
-    APART. I/O is done in `lane`: its failures are SinkErrors.
+    """Encoded rows that wait, with columns TOPIC, KEY, VALUE, ROW_KEY, COMMIT_TIMESTAMP and APART.
+    I/O is done in `lane`: its failures are SinkErrors.
 
-    A row is LIVE that was committed while the feed watched, and APART where it is of no transaction
-    above what was reached: of an initial scan, or shown again.
+    Rows are live that were committed while the feed watched. A row is APART where it is of no
+    transaction above what was reached: of an initial scan, or shown again.
     """
 
     def __init__(self, lane: OffloadLane, memory_bytes: int | None = None) -> None:
@@ -283,7 +335,6 @@ class HeldMessages:
                 VALUE: pa.array(encoded.values, pa.binary()),
                 ROW_KEY: pa.array(batch.keys, pa.binary()),
                 COMMIT_TIMESTAMP: pa.array(batch.timestamps, pa.int64()),
-                LIVE: pa.repeat(live, count),
                 APART: pa.repeat(batch.kind is ChangeKind.INITIAL_SCAN, count),
             }
         )
@@ -296,7 +347,7 @@ class HeldMessages:
                 apart = pc.or_(rows.column(APART), again)
                 rows = rows.set_column(rows.schema.get_field_index(APART), APART, apart)
         if rows.num_rows:
-            await self._run(partial(self._rows.add, rows, span))
+            await self._run(partial(self._rows.add, rows, span, live=live))
 
     def parts(self, cut: Cut, bytes_max: int) -> list[Timestamp]:
         return self._rows.parts(cut, bytes_max)
@@ -307,6 +358,10 @@ class HeldMessages:
     def take(self, cut: Cut) -> AsyncIterator[pa.Table]:
         """See `HeldRows.take`."""
         return _Taken(self._run, self._rows.take(cut))
+
+    def take_once(self, cut: Cut) -> AsyncIterator[pa.Table]:
+        """See `HeldRows.take_once`."""
+        return _Taken(self._run, self._rows.take_once(cut))
 
     async def in_order(self, cut: Cut) -> pa.Table:
         """All rows that are due, in the order of commits; of one timestamp, what is apart goes
@@ -346,6 +401,19 @@ class _Taken:
         if rows is None:
             raise StopAsyncIteration
         return rows
+
+
+def _unseen(rows: pa.Table, repeated: Container[Change] | None, seen: set[Change]) -> pa.Table:
+    """The rows whose changes were not `seen`: those that may be `repeated` are, from now on."""
+    if repeated is not None and not repeated:
+        return rows
+    changes = zip(*(rows.column(name).to_pylist() for name in _CHANGES.names), strict=True)
+    new = []
+    for change in changes:
+        new.append(change not in seen)
+        if repeated is None or change in repeated:
+            seen.add(change)
+    return rows if all(new) else rows.filter(pa.array(new, pa.bool_()))
 
 
 def _span(rows: pa.Table, within: Span) -> Span:

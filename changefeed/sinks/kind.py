@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ..contract.changes import Form
 from ..contract.options import PIPELINE_OPTIONS, ChangefeedOptions
+from ..encode import Topics
 from .protocol import FeedIdentity, FormedSink, Holds, Sink, SinkContext
 
 
@@ -73,6 +74,13 @@ class Kind(ABC):
         """The names and addresses of the servers that `uri` has the node connect to. Raises
         SQLError for a URI that will not do."""
         return ()
+
+    def topic_names(
+        self, uri: str, full_names: Mapping[int, str], options: ChangefeedOptions
+    ) -> tuple[str, ...]:
+        """The topics of a feed of tables with these full names, by id. Secrets of `uri` may be
+        redacted."""
+        return Topics(full_names=full_names, full_table_name=options.full_table_name).names
 
     @abstractmethod
     def redacted(self, uri: str) -> str:

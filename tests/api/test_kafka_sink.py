@@ -13,9 +13,12 @@ from confluent_kafka import KafkaError
 from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.catalog.jobs import JobState
 from tailrace.catalog.values.errors import SQLError
+from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.encode.topics import topic_name
-from tailrace.changefeed.sinks.kafka.target import parse_target, shown_uri
+from tailrace.changefeed.sinks.kafka.kind import KafkaKind
+from tailrace.changefeed.sinks.kafka.target import parse_target, shown_uri, topic_parameters
 from tests.harness.kafka_reader import MockCluster, Record, read, read_all
+from tests.harness.simulation import Simulation
 
 
 @asynccontextmanager
@@ -316,10 +319,27 @@ def test_clouds_are_kafka_with_a_login(text: str) -> None:
         "sasl.password": password,
     }
     assert "kanari" not in shown_uri(text) + repr(target)
-    prefixed = parse_target(f"{text}&topic_prefix=eu_&topic_name=all")
-    assert (prefixed.topic_prefix, prefixed.topic_name) == ("eu_", "all")
+    prefixed = f"{text}&topic_prefix=eu_&topic_name=all"
+    assert parse_target(prefixed).topic_prefix == "eu_"
+    named = {"topic_prefix": "eu_", "topic_name": "all"}
+    assert topic_parameters(prefixed) == topic_parameters(shown_uri(prefixed)) == named
     with pytest.raises(SQLError, match="unknown parameter 'tls_enabled'"):
         parse_target(f"{text}&tls_enabled=false")
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("", ("orders", "a_u0020_b")),
+        ("?topic_prefix=eu%20", ("eu_u0020_orders", "eu_u0020_a_u0020_b")),
+        ("?topic_prefix=eu_&topic_name=all", ("eu_all",)),
+    ],
+)
+def test_a_feeds_topics_are_shown_as_they_are_called(query: str, names: tuple[str, ...]) -> None:
+    full_names = {1: "shop.public.orders", 2: 'shop.public."a b"'}
+    kind = KafkaKind(Simulation(1).offload)
+    shown = kind.topic_names(f"kafka://b1:9092,b2:9092{query}", full_names, ChangefeedOptions())
+    assert shown == names
 
 
 def test_names_of_tables_become_names_of_topics() -> None:

@@ -116,10 +116,11 @@ def test_idle_feed_says_how_often_it_checkpoints() -> None:
     async def scenario(bench: Bench) -> None:
         bench.live.state = FeedState.STEADY
         now = bench.store.clock.now()
-        assert bench.live.describe(now, now) == "running: 0.000 s behind, checkpoint every 10.0 s"
+        told = bench.live.describe(now, now, "null:///")
+        assert told == "running: 0.000 s behind, checkpoint every 10.0 s"
         bench.store.write((1, "a"))
         await asyncio.sleep(0.01)
-        assert bench.live.describe(now, now) == "running: 0.000 s behind"
+        assert bench.live.describe(now, now, "null:///") == "running: 0.000 s behind"
 
     beside_idle_feeds(scenario)
 

@@ -111,6 +111,29 @@ def test_lone_row_passes_in_the_step_it_came() -> None:
     sim.run(scenario())
 
 
+def test_a_feed_tells_how_long_its_sink_has_not_answered() -> None:
+    async def scenario() -> None:
+        bench = Bench(sim)
+        bench.sink.seconds = 60.0
+        async with bench.running():
+            now = bench.store.write((1, "a"))
+            await asyncio.sleep(1)
+            bench.live.state = FeedState.STEADY
+            assert bench.live.describe(now, now, "null:///") == "running: 0.000 s behind"
+            await asyncio.sleep(9)
+            told = bench.live.describe(now, now, "null:///")
+            assert told == "running: 0.000 s behind: waiting for null:/// for 10 s"
+            bench.live.note_trouble("it says why")
+            assert bench.live.describe(now, now, "null:///").endswith(" behind: it says why")
+            bench.live.note_trouble(None)
+            await asyncio.sleep(51)
+            assert bench.target.rows() == {1: "a"}
+            assert bench.live.describe(now, now, "null:///") == "running: 0.000 s behind"
+
+    sim = Simulation(1)
+    sim.run(scenario())
+
+
 def test_a_feed_ends_when_its_time_has_come() -> None:
     async def scenario() -> None:
         bench = Bench(sim)

@@ -73,7 +73,7 @@ async def find_address(
 async def check_address(target: WebhookTarget, settings: Settings) -> None:
     """Raises SQLError where the settings do not allow the target, or it takes no connections."""
     try:
-        await find_address(target, settings, target.tls())
+        await find_address(target, settings, await target.tls())
     except AddressRefused as error:
         raise SQLError("42501", str(error)) from error
     except SinkError as error:

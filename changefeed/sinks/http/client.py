@@ -79,7 +79,7 @@ class PinnedClient:
 
     async def open(self) -> None:
         """Raises SinkError where nobody takes connections, or the settings forbid the address."""
-        target, tls = self._target, self._target.tls()
+        target, tls = self._target, await self._target.tls()
         address = await find_address(target, self._settings, tls)
         self._base = f"{'https' if target.secure else 'http'}://{bracketed(address)}:{target.port}"
         # The transport alone: a client would log URLs, follow redirects and heed proxies.

@@ -9,13 +9,14 @@ any other parameter                 is the receiver's, and secret
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from base64 import b64decode, b64encode
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlencode
 
-from ..certificates import CERTIFICATE_PARAMETERS, tls_context
+from ..certificates import CERTIFICATE_PARAMETERS, check_certificates, tls_context
 from ..uri import AllBut, bad_uri, bracketed, parse_server_uri, redacted_uri, secrets_of
 
 SECURE_SCHEME, INSECURE_SCHEME = "webhook-https", "webhook-http"
@@ -51,12 +52,11 @@ class WebhookTarget:
         """The receiver, as messages name it."""
         return f"{self.what} at {self.authority}"
 
-    def tls(self) -> ssl.SSLContext | None:
-        """The TLS context of requests; None for plain HTTP. Raises ValueError, which names the
-        certificate that will not do."""
+    async def tls(self) -> ssl.SSLContext | None:
+        """Returns the TLS context of requests, made in a thread; None for plain HTTP."""
         if not self.secure:
             return None
-        context = tls_context(self.certificates)
+        context = await asyncio.to_thread(tls_context, self.certificates)
         if self.skip_verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
@@ -99,7 +99,7 @@ def parse_target(
     if ("client_key" in target.certificates) != ("client_cert" in target.certificates):
         raise bad_uri(text, "client_cert and client_key go together", secret=SECRET_PARAMETERS)
     try:
-        target.tls()
+        check_certificates(target.certificates)
     except ValueError as error:
         raise bad_uri(text, str(error), secret=SECRET_PARAMETERS) from None
     return target

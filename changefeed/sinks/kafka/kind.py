@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from ...contract.message_form import Format
 from ...contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
 from ...contract.sink_config import Acks, FlushConfig, KafkaCompression, KafkaConfig, RetryConfig
 from ...encode import Encoder, Topics, encoder_for
+from ...encode.topics import topic_name
 from ..delivery import MessageSink
 from ..kind import SinkKind
 from ..protocol import (
@@ -25,7 +26,7 @@ from ..protocol import (
     untold,
 )
 from ..registry import check_avro
-from .target import KafkaTarget, parse_target, shown_uri
+from .target import KafkaTarget, parse_target, shown_uri, topic_parameters
 
 if TYPE_CHECKING:
     from .sender import KafkaSender
@@ -106,12 +107,7 @@ class KafkaKind(SinkKind):
 
     def create(self, uri: str, context: SinkContext) -> Sink:
         target, options = parse_target(uri), context.options
-        topics = Topics(
-            full_names=context.names,
-            full_table_name=options.full_table_name,
-            topic_name=target.topic_name,
-            topic_prefix=target.topic_prefix,
-        )
+        topics = _topics(uri, context.names, options)
         encoder = encoder_for(options, topics, context.origin("kafka"))
         if options.exactly_once:
             return _transactional(target, context, encoder, topics)
@@ -124,11 +120,22 @@ class KafkaKind(SinkKind):
             retry=ONCE,
         )
 
+    def topic_names(
+        self, uri: str, full_names: Mapping[int, str], options: ChangefeedOptions
+    ) -> tuple[str, ...]:
+        return tuple(map(topic_name, _topics(uri, full_names, options).names))
+
     def hosts(self, uri: str) -> Sequence[str]:
         return parse_target(uri).hosts
 
     def redacted(self, uri: str) -> str:
         return shown_uri(uri)
+
+
+def _topics(uri: str, full_names: Mapping[int, str], options: ChangefeedOptions) -> Topics:
+    return Topics(
+        full_names=full_names, full_table_name=options.full_table_name, **topic_parameters(uri)
+    )
 
 
 def _check_compression(config: KafkaConfig) -> None:

@@ -172,10 +172,14 @@ class KafkaSender:
         name = topic_name(topic)
         partitions = await self._partitions(producer, name)
         batch = _Batch(len(partitions), placed=self._placed)
-        for partition in partitions:
-            producer.produce(
-                name, value, partition=partition, on_delivery=batch.note, **self._named
-            )
+        for place, partition in enumerate(partitions):
+            try:
+                producer.produce(
+                    name, value, partition=partition, on_delivery=batch.note, **self._named
+                )
+            except KafkaException as error:
+                batch.end_early(error.args[0], len(partitions) - place)
+                break
         await self._delivered(batch)
 
     async def close(self) -> None:
@@ -259,8 +263,12 @@ class KafkaSender:
                 if any(each.done() for each in either):
                     break
                 self._note_trouble(self._unacknowledged(TELL_SECONDS))
+            if batch.failed_with(KafkaError._FATAL):
+                await asyncio.wait([self._polling], timeout=TELL_SECONDS)  # is told why
         finally:
             self._under_way -= 1
+        if self._polling.done():
+            self._polling.result()
         if batch.delivered.done():
             error = batch.delivered.result()
             if error is not None:
@@ -272,8 +280,6 @@ class KafkaSender:
                 )
             self._said = ""
             self._note_trouble(None)
-        elif self._polling.done():
-            self._polling.result()
         else:
             raise SinkError(self._unacknowledged(SEND_SECONDS))
 
@@ -344,6 +350,10 @@ class _Batch:
         if not self._left:
             self._loop.call_soon_threadsafe(self._finish)
 
+    def failed_with(self, code: int) -> bool:
+        error = self.delivered.result() if self.delivered.done() else None
+        return error is not None and error.code() == code
+
     def end_early(self, error: KafkaError, left: int) -> None:
         """So many records, at least one, were not handed over."""
         self._error = self._error or error
@@ -364,8 +374,9 @@ def told(error: KafkaError) -> str:
 
 def _discard(producer: Producer) -> None:
     """Ends a producer without waiting for what it still holds."""
-    producer.purge()
-    producer.flush(0)
+    with suppress(KafkaException):  # one that can go on no more says so, whatever it is asked for
+        producer.purge()
+        producer.flush(0)
 
 
 def client_configuration(target: KafkaTarget, options: ChangefeedOptions) -> dict[str, Any]:

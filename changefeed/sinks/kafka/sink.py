@@ -23,11 +23,8 @@ from ...contract.changes import ChangeBatch
 from ...encode import Encoder, Topics
 from ..delivery import Message, Messages
 from ..held_rows import (
-    COMMIT_TIMESTAMP,
     KEY,
-    LIVE,
     MEMORY_BYTES_MAX,
-    ROW_KEY,
     TOPIC,
     VALUE,
     Cut,
@@ -122,10 +119,9 @@ class TransactionalSink(Sink):
         cut = Cut(progress.frontier)
 
         async def sends() -> None:
-            seen: set[tuple[bytes, int]] = set()
             for held in filter(None, self._held.values()):
-                async for rows in held.take(cut):
-                    for messages in _slices(rows, seen):
+                async for rows in held.take_once(cut):
+                    for messages in _slices(rows):
                         await self._sender.send(messages)
             await self._sender.send(Messages.of([self._progress.record(stand)]))
 
@@ -136,20 +132,8 @@ class TransactionalSink(Sink):
         self._cut = Cut(progress.frontier, outside=ZERO)
 
 
-def _slices(rows: pa.Table, seen: set[tuple[bytes, int]]) -> Iterator[Messages]:
-    """The messages of the rows, without live changes that were `seen` already: those are added."""
+def _slices(rows: pa.Table) -> Iterator[Messages]:
     for start in range(0, rows.num_rows, SLICE_MESSAGES):
         columns = rows.slice(start, SLICE_MESSAGES)
-        changes = zip(
-            *(columns.column(name).to_pylist() for name in (ROW_KEY, COMMIT_TIMESTAMP, LIVE)),
-            strict=True,
-        )
-        messages: list[Message] = []
         parts = (columns.column(name).to_pylist() for name in (TOPIC, KEY, VALUE))
-        for message, (key, at, live) in zip(zip(*parts, strict=True), changes, strict=True):
-            if live:
-                if (key, at) in seen:
-                    continue
-                seen.add((key, at))
-            messages.append(Message(*message))
-        yield Messages.of(messages)
+        yield Messages.of(map(Message._make, zip(*parts, strict=True)))

@@ -13,9 +13,9 @@ import re
 from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
-from ..certificates import tls_context
+from ..certificates import check_certificates
 from ..uri import AllBut, bad_uri, parse_server_uri, redacted_uri
 
 KAFKA, CONFLUENT_CLOUD, EVENT_HUB = SCHEMES = ("kafka", "confluent-cloud", "azure-event-hub")
@@ -67,7 +67,6 @@ class KafkaTarget:
     """`client` is librdkafka's configuration of how to reach the brokers."""
 
     brokers: tuple[str, ...]
-    topic_name: str | None
     topic_prefix: str
     client: Mapping[str, str] = field(repr=False)
 
@@ -103,10 +102,15 @@ def parse_target(text: str) -> KafkaTarget:
     port = DEFAULT_PORTS[scheme]
     return KafkaTarget(
         brokers=tuple(each.address if each.port else f"{each.address}:{port}" for each in parsed),
-        topic_name=parameters.get("topic_name"),
         topic_prefix=parameters.get("topic_prefix", ""),
         client=_client(text, scheme, uri.host, parameters),
     )
+
+
+def topic_parameters(text: str) -> dict[str, str]:
+    """The parameters of a URI, with its secrets or without, that say what topics are called."""
+    given = parse_qsl(urlsplit(text).query, keep_blank_values=True)
+    return {name: value for name, value in given if name in TOPIC_PARAMETERS}
 
 
 _HINT = "Credentials are parameters: sasl_user, sasl_password."
@@ -205,8 +209,7 @@ def _certificates(text: str, given: Mapping[str, str]) -> dict[str, str]:
         raise bad_uri(shown_uri(text), "client_cert and client_key go together")
     found = {name: _pem(text, name, given[name]) for name in CERTIFICATES if name in given}
     try:
-        if found:
-            tls_context({name: pem.encode() for name, pem in found.items()})
+        check_certificates({name: pem.encode() for name, pem in found.items()})
     except ValueError as error:
         raise bad_uri(shown_uri(text), str(error)) from None
     return found

@@ -20,10 +20,10 @@ from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
 from ...contract.changes import ChangeBatch, ChangeKind
 from ...encode.parquet import change_columns, deletions, written_column
-from ..held_rows import COMMIT_TIMESTAMP
+from ..held_rows import COMMIT_TIMESTAMP, ROW_KEY
 
 OPERATION = "_op"
-KEY = "_key"
+KEY = ROW_KEY
 """The store's own key, in a mirror of a table whose key's columns do not tell keys apart as the
 store does."""
 

@@ -8,56 +8,33 @@ What comes again was not committed, so every change is in the lake table once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ....catalog.descriptors.descriptor import TableDescriptor
 from ....kvlayer.clock import Timestamp
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch, ChangeKind
-from ..held_rows import Cut
-from ..protocol import FeedIdentity, SinkRefused
+from ..held_rows import COMMIT_TIMESTAMP, ROW_KEY, Cut
+from ..protocol import SinkRefused
 from .columns import lake_rows, lake_schema
 from .fed_table import FedTable, FlushStamp, under
-from .lake_table import LakeTable, another_type
-from .record import TableRecord
+from .lake_table import another_type
 
 
 class LogTable(FedTable):
     """A lake table to which changes are appended. Rows have the columns of their own schema: the
     lake table takes those that are new."""
 
-    def __init__(
-        self,
-        lake: LakeTable,
-        identity: FeedIdentity,
-        table: TableDescriptor,
-        record: TableRecord | None,
-        *,
-        monotonic_ns: Callable[[], int],
-    ) -> None:
-        super().__init__(lake, identity, table, record, monotonic_ns=monotonic_ns)
-        self._seen: set[tuple[bytes, Timestamp]] = set()
-        """The changes that wait, but for those of an initial scan."""
-
     def hold(self, batches: Sequence[ChangeBatch]) -> None:
         for batch in batches:
-            rows = lake_rows(batch)
-            if batch.kind is not ChangeKind.INITIAL_SCAN:
-                new = [
-                    self._new(*change) for change in zip(batch.keys, batch.timestamps, strict=True)
-                ]
-                rows = rows if all(new) else rows.filter(pa.array(new))
+            rows = lake_rows(batch).append_column(ROW_KEY, pa.array(batch.keys, pa.binary()))
+            live = batch.kind is not ChangeKind.INITIAL_SCAN
+            if live and min(batch.timestamps) <= self.committed:
+                rows = rows.filter(pc.field(COMMIT_TIMESTAMP) > self.committed)
             if rows.num_rows:
-                self._held.add(rows)
-
-    def _new(self, key: bytes, ts: Timestamp) -> bool:
-        """Whether the change was not seen yet: it may be delivered twice."""
-        if ts <= self.committed or (key, ts) in self._seen:
-            return False
-        self._seen.add((key, ts))
-        return True
+                self._held.add(rows, live=live)
 
     def commit(self, upto: Timestamp, events: Sequence[TableEvent], flush: FlushStamp) -> None:
         cut = Cut.at_one(upto)
@@ -67,12 +44,11 @@ class LogTable(FedTable):
         schema = self._merged(schemas or [lake_schema(self._table)])
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for rows in self._held.take(cut):
+            for rows in self._held.take_once(cut):
                 yield from under(rows, schema).to_batches()
 
         self._add(schema, batches(), self._record(upto, flush))
         self._held.drop(cut)
-        self._seen = {change for change in self._seen if change[1] > upto}
 
     def _merged(self, schemas: Sequence[pa.Schema]) -> pa.Schema:
         """The columns of all of them. Raises SinkRefused where one has changed its type, also from
@@ -83,6 +59,7 @@ class LogTable(FedTable):
                 was = merged.setdefault(field.name, field.type)
                 if was != field.type:
                     raise SinkRefused(another_type(self.lake.shown, field.name, was, field.type))
+        merged.pop(ROW_KEY, None)
         whole = pa.schema(list(merged.items()))
         if not self._begins:
             self.lake.check_types(whole)

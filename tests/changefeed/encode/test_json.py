@@ -329,6 +329,7 @@ def test_topics_bear_the_name_that_the_feed_was_made_with(
     topics = replace(TOPICS, full_table_name=full)
     assert topics.of(TABLE) == name
     assert topics.of(replace(TABLE, name="renamed")) == name
+    assert topics.names == (name,)
 
 
 def test_one_topic_for_all_tables() -> None:

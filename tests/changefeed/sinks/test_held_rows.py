@@ -7,6 +7,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
+from tailrace.changefeed.sinks import held_rows
 from tailrace.changefeed.sinks.held_rows import COMMIT_TIMESTAMP, ROW_KEY, Cut, HeldRows
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.span import Span
@@ -69,3 +70,29 @@ def test_what_is_due_is_cut_into_parts_that_are_bounded() -> None:
     assert shown == [[1] * 50 + [2] * 100, [3] * 50 + [4] * 50]
     assert held.parts(cut, size) == []
     assert held.least == 9
+
+
+@pytest.mark.parametrize("seen_bytes", [0, 1 << 30])
+@pytest.mark.parametrize("memory_bytes", [0, 1 << 30])
+def test_live_rows_that_came_twice_are_taken_once(
+    seen_bytes: int, memory_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many wait, in memory or in the file; those of a scan are none."""
+    monkeypatch.setattr(held_rows, "SEEN_BYTES_MAX", seen_bytes)
+    held = HeldRows(memory_bytes)
+    held.add(batch([(b"a", 1), (b"b", 1)]))
+    held.add(batch([(b"a", 1)]))
+    for changes in ([(b"a", 2), (b"b", 3), (b"a", 2)], [(b"b", 3), (b"c", 9)], [(b"a", 3)]):
+        held.add(batch(changes), live=True)
+    cut = Cut.at_one(Timestamp(5))
+    scanned = [(b"a", 1), (b"b", 1), (b"a", 1)]
+    for _ in range(2):
+        taken = [change for rows in held.take_once(cut) for change in changes_of(rows)]
+        assert taken == [*scanned, (b"a", 2), (b"b", 3), (b"a", 3)]
+    held.drop(cut)
+    held.add(batch([(b"c", 9)]), live=True)
+    last = [
+        change for rows in held.take_once(Cut.at_one(Timestamp(9))) for change in changes_of(rows)
+    ]
+    assert last == [(b"c", 9)]
+    held.close()

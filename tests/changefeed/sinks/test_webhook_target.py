@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
+import threading
 
 import pytest
 
@@ -27,6 +29,18 @@ NOT_PUBLIC = [
 @pytest.mark.parametrize("address", NOT_PUBLIC)
 def test_addresses_that_are_nobodys_to_reach(address: str) -> None:
     assert not public(address)
+
+
+def test_the_systems_authorities_are_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes longer than a step of the loop may."""
+    readers: list[int] = []
+    monkeypatch.setattr(
+        ssl.SSLContext, "load_default_certs", lambda _: readers.append(threading.get_ident())
+    )
+    target = parse_target("webhook-https://hooks.example/x")
+    assert readers == []
+    asyncio.run(target.tls())
+    assert readers and threading.get_ident() not in readers
 
 
 @pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700::1111", "64:ff9b::101:101"])

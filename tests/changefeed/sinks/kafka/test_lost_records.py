@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.sinks.delivery import Message, Messages
@@ -78,6 +78,33 @@ def test_a_record_is_refused_for_no_other() -> None:
     with MockCluster(brokers=1) as cluster:
         with_sender(cluster, use)
         assert {record.value for record in read_all(cluster.addresses, "t")} == {0, 1, 2, 3}
+
+
+def test_a_producer_that_no_broker_lets_in_is_an_error_to_try_again() -> None:
+    """librdkafka says so to every call that follows, and the feed's end would be the last one."""
+
+    async def use(sender: KafkaSender) -> None:
+        with pytest.raises(SinkError, match="Cluster authorization failed"):
+            await sender.send(message(1))
+        with pytest.raises(SinkError, match="Cluster authorization failed"):
+            await sender.send_resolved("t", b"{}")
+
+    with MockCluster(brokers=1) as cluster:
+        cluster.refuse_a_producer(KafkaError.CLUSTER_AUTHORIZATION_FAILED, after_ms=0)
+        with_sender(cluster, use)
+
+
+def test_a_producer_that_no_broker_lets_in_can_be_let_go() -> None:
+    """It is, behind the check of a new feed's sink, and may hear of it no earlier."""
+    with MockCluster(brokers=1) as cluster:
+        cluster.refuse_a_producer(KafkaError.CLUSTER_AUTHORIZATION_FAILED, after_ms=0)
+        target = parse_target(f"kafka://{cluster.addresses}")
+        producer = Producer(sender_module._configuration(target, ChangefeedOptions()))
+        with pytest.raises(KafkaException, match="Fatal error"):
+            while True:
+                producer.list_topics(timeout=1)
+                producer.produce("t", b"1")
+        sender_module._discard(producer)
 
 
 def test_a_topic_that_no_broker_knows_is_told_and_waited_for() -> None:
