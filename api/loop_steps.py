@@ -65,10 +65,11 @@ class LoopSteps:
                 known, known_at = spent() + cpu_of_slices_ns(), began
             run(handle)
             elapsed = clock() - began
-            if elapsed > long_ns:
+            if elapsed > long_ns or elapsed > self.longest_ns:
                 took = min(spent() + cpu_of_slices_ns() - known, elapsed)
                 if took > long_ns:
                     self._note(handle, took)
+                self.longest_ns = max(self.longest_ns, took)
 
         Handle._run = measured  # type: ignore[method-assign, assignment]
         gc.callbacks.append(self._note_collection)
@@ -89,7 +90,6 @@ class LoopSteps:
     def _note(self, handle: Handle, took_ns: int) -> None:
         self.count += 1
         longest = took_ns > self.longest_ns
-        self.longest_ns = max(self.longest_ns, took_ns)
         collected_ns, self._collected_ns = min(self._collected_ns, took_ns), 0
         level = logging.WARNING if took_ns >= LOUD_STEP_NS else logging.INFO
         if not _log.isEnabledFor(level):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import suppress
 from random import Random
 from typing import TypeVar
 from weakref import ref
@@ -13,7 +14,7 @@ from . import keys
 from .clock import Clock, Timestamp
 from .closed_timestamp import ClosedTimestamps
 from .command import EnginePut
-from .engine import Engine, EngineFailed
+from .engine import Engine, EngineFailed, EngineStall
 from .errors import ClockStopped, StoreClosed, StoreFull, TransactionState
 from .files.disk import Disk
 from .history import StoreHistory, StorePosition
@@ -486,6 +487,8 @@ class Store:
         self._range_queue.stop()
         self._ranges.abort_running("the store is closing")
         await self._ranges.drain(CLOSE_PATIENCE_SECONDS)
+        with suppress(EngineStall, StoreFull, StoreClosed):
+            await self._range_queue.save_sizes()
         self._ranges.shut("the store is closed")
         await self._ranges.drain(None)
         await self.log.close()

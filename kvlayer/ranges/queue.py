@@ -72,7 +72,6 @@ class RangeQueue:
         self._looking = False
         self._looked_at = 0.0
         self._stopped = False
-        self._saved: dict[int, int] = {}  # sizes, by range id
 
     def wake(self) -> None:
         """Something was written. Cheap."""
@@ -94,7 +93,7 @@ class RangeQueue:
         changed = await self._split_all() + await self._merge_all()
         for found in self._store.ranges:
             found.load.end_window(seconds)
-        self._save_sizes()
+        await self.save_sizes()
         return changed
 
     def _due(self) -> None:
@@ -188,19 +187,19 @@ class RangeQueue:
         load = left.load.per_second + right.load.per_second
         return not settings.get(LOAD_SPLIT) or load < settings.get(LOAD_THRESHOLD) / 2
 
-    def _save_sizes(self) -> None:
-        """Sizes that changed much since they were saved, in one entry."""
-        step = self._store.settings.get(RANGE_MIN_BYTES) // 4
-        moved = [
-            found
-            for found in self._store.ranges
-            if abs(found.size.byte_count - self._saved.get(found.id, 0)) > step
-        ]
-        if moved:
-            self._store.propose_plain(
-                [EnginePut(size_key(found.id), found.size.encode()) for found in moved]
-            )
-        self._saved = {
-            found.id: found.size.byte_count if found in moved else self._saved.get(found.id, 0)
-            for found in self._store.ranges
-        }
+    async def save_sizes(self) -> None:
+        """Writes down the sizes that have changed since. Raises EngineStall, StoreFull or
+        StoreClosed."""
+        changed = [found for found in self._store.ranges if not found.size.saved]
+        for start in range(0, len(changed), RANGES_AT_ONCE):
+            portion = changed[start : start + RANGES_AT_ONCE]
+            sizes = [
+                EnginePut(size_key(found.id), found.size.encode())
+                for found in portion
+                if not found.replaced
+            ]
+            if sizes:
+                self._store.propose_plain(sizes)
+            for found in portion:
+                found.size.saved = True
+            await asyncio.sleep(0)

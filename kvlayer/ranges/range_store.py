@@ -301,7 +301,6 @@ class RangeStore:
 
     def ended(self, record: TransactionRecord, index: int) -> None:
         assert record.status is not PENDING, record
-        assert not record.locks, record
         if self._writers.pop(record.id, None) is not None and not self._writers:
             self.timestamp_cache.clear()
         self.closed.release(record.id)
@@ -432,7 +431,7 @@ class RangeStore:
         assert held == known, (held, known)
         for record in self._writers.values():
             record.buffer.check_invariants()
-            assert record.buffer.written.keys() <= record.locks.keys(), record
+            assert self.locks.locked(record.buffer.written, record) or not record.buffer, record
             assert record.read_timestamp <= record.write_timestamp, record
             assert record.write_timestamp <= self.clock.last, record
         if self.ranges.only is None:

@@ -32,10 +32,11 @@ class RangeSize:
 
     Bytes are those of the log entries that wrote the versions; the engine compresses them. What
     garbage collection removes counts as much as the average version. The keys are forgotten in a
-    restart; the counts are saved now and then.
+    restart; the counts are saved now and then, and at the end of the store: those of some seconds
+    are lost where it is killed.
     """
 
-    __slots__ = ("_next_sample", "_step", "byte_count", "samples", "version_count")
+    __slots__ = ("_next_sample", "_step", "byte_count", "samples", "saved", "version_count")
 
     def __init__(
         self, byte_count: int = 0, version_count: int = 0, samples: Sequence[bytes] = ()
@@ -43,6 +44,8 @@ class RangeSize:
         self.byte_count = byte_count
         self.version_count = version_count
         self.samples = list(samples)
+        self.saved = True
+        """Whether the store has the counts as they are: whoever makes ranges writes them."""
         self._step = SAMPLE_STEP_BYTES
         self._next_sample = byte_count + self._step
 
@@ -71,6 +74,7 @@ class RangeSize:
         """Versions of these keys take `byte_count` bytes of the log."""
         self.byte_count += byte_count
         self.version_count += len(keys)
+        self.saved = False
         if self.byte_count >= self._next_sample:
             self._sample(keys[len(keys) // 2])
 
@@ -80,6 +84,7 @@ class RangeSize:
             removed = min(version_count, self.version_count)
             self.byte_count -= self.byte_count * removed // self.version_count
             self.version_count -= removed
+            self.saved = False
 
     def borders(self, parts: int) -> list[bytes]:
         """Keys that would cut the range into about equal parts; fewer when it is not known well

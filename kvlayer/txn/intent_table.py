@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from .dealt_keys import DealtKeys
 from .record import TransactionRecord
-
-PIECES = 256
-"""Dictionaries that keys are dealt to. A dictionary that grows moves all of its keys in one step of
-the loop: a single one takes 20 ms at 175,000 keys, a piece a tenth of a millisecond at a million.
-"""
-
-_LAST = PIECES - 1
-assert PIECES & _LAST == 0, "the piece of a key is the last bits of its hash"
 
 
 class IntentTable:
@@ -21,21 +14,23 @@ class IntentTable:
 
     def __init__(self) -> None:
         self.holders: dict[TransactionRecord, None] = {}
-        self._pieces: list[dict[bytes, TransactionRecord]] = [{} for _ in range(PIECES)]
+        self._records: dict[bytes, TransactionRecord] = {}  # the same, by id
+        self._ids: DealtKeys[bytes] = DealtKeys()
 
     def get(self, key: bytes) -> TransactionRecord | None:
-        return self._pieces[hash(key) & _LAST].get(key)
+        holder_id = self._ids.get(key)
+        return None if holder_id is None else self._records[holder_id]
 
     def __getitem__(self, key: bytes) -> TransactionRecord:
-        return self._pieces[hash(key) & _LAST][key]
+        return self._records[self._ids[key]]
 
     def __len__(self) -> int:
         return sum(holder.intents.count for holder in self.holders)
 
     def items(self) -> Iterator[tuple[bytes, TransactionRecord]]:
         """Each key with its transaction, in no order."""
-        for piece in self._pieces:
-            yield from piece.items()
+        for key, holder_id in self._ids.items():
+            yield key, self._records[holder_id]
 
     def among(self, keys: Collection[bytes]) -> list[bytes]:
         """Returns those of the keys that bear intents."""
@@ -45,28 +40,26 @@ class IntentTable:
             least, greatest = min(keys), max(keys)
             if not any(each.intents.may_lie_between(least, greatest) for each in self.holders):
                 return []
-        pieces = self._pieces
-        return [key for key in keys if key in pieces[hash(key) & _LAST]]
+        return self._ids.among(keys)
 
     def add(self, record: TransactionRecord, sequence: int, keys: list[bytes]) -> None:
         """Adds intents of the transaction on keys that bear none. The list is given away."""
         if not keys:
             return
-        pieces = self._pieces
-        for key in keys:
-            holder = pieces[hash(key) & _LAST].setdefault(key, record)
-            assert holder is record, (key, record, holder)
+        assert not self._ids.among(keys), record
+        self._ids.put(keys, record.id)
         record.intents.append(sequence, keys)
         self.holders[record] = None
+        self._records[record.id] = record
 
     def remove(self, record: TransactionRecord, keys: Collection[bytes]) -> None:
         """Removes the intents on the keys, which the record has dropped already."""
-        pieces = self._pieces
         for key in keys:
-            holder = pieces[hash(key) & _LAST].pop(key)
-            assert holder is record, (key, record, holder)
+            holder_id = self._ids.pop(key)
+            assert holder_id == record.id, (key, record, holder_id)
         if not record.intents.count:
             self.holders.pop(record, None)
+            self._records.pop(record.id, None)
 
     def check_invariants(self) -> None:
         """Table and records agree."""
@@ -75,4 +68,5 @@ class IntentTable:
         assert known == {key: holder for holder in self.holders for key in holder.intents}, known
         assert len(known) == len(self), (known, self.holders)
         for holder in self.holders:
-            assert all(known.get(key) is holder for key in holder.intents.rewritten), holder
+            rewritten = holder.intents.rewritten.items()
+            assert all(known.get(key) is holder for key, _ in rewritten), holder

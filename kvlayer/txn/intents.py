@@ -14,10 +14,11 @@ The end of the transaction takes keys off the first run, and a savepoint takes k
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..span import Span
+from .dealt_keys import DealtKeys
 
 
 @dataclass(slots=True, eq=False)
@@ -25,7 +26,7 @@ class _Run:
     """`least` and `greatest` are the bounds of the keys that the run began with."""
 
     sequence: int
-    keys: list[bytes]
+    keys: tuple[bytes, ...]
     least: bytes
     greatest: bytes
 
@@ -50,7 +51,7 @@ class Intents:
 
     def __init__(self) -> None:
         self.count = 0
-        self.rewritten: dict[bytes, int] = {}
+        self.rewritten: DealtKeys[int] = DealtKeys()
         self._runs: deque[_Run] = deque()
         # No unresolved intent lies outside of these bounds.
         self._least = self._greatest = b""
@@ -66,11 +67,10 @@ class Intents:
         for run in self._runs:
             yield from run.keys
 
-    def append(self, sequence: int, keys: list[bytes]) -> None:
-        """Adds a run of keys that are written for the first time. Nobody changes the list from now
-        on."""
+    def append(self, sequence: int, keys: Sequence[bytes]) -> None:
+        """Adds a run of keys that are written for the first time."""
         assert not self._runs or self._runs[-1].sequence <= sequence, (self._runs[-1], sequence)
-        run = _Run(sequence, keys, min(keys), max(keys))
+        run = _Run(sequence, tuple(keys), min(keys), max(keys))
         self._runs.append(run)
         self.count += len(keys)
         self._bound_by(run)
@@ -125,9 +125,8 @@ class Intents:
 
     def _drop(self, keys: Collection[bytes]) -> None:
         self.count -= len(keys)
-        if self.rewritten:
-            for key in keys:
-                self.rewritten.pop(key, None)
+        for key in self.rewritten.among(keys):
+            self.rewritten.pop(key)
 
     def _bound_by(self, run: _Run) -> None:
         """Takes notice of the last run."""

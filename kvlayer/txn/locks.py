@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from enum import Enum
 
 from ..errors import Deadlock, KVError, LockTimeout
 from ..span import Span
 from ..transaction_modes import LockMode
+from .dealt_keys import DealtKeys
 from .intent_table import IntentTable
+from .locked_keys import PORTION_KEYS
 from .record import TransactionRecord
 
 _EXCLUSIVE = LockMode.EXCLUSIVE
@@ -81,6 +83,9 @@ class LockTable:
 
     A key is held alone by the transaction whose intent it bears (`intents`), or that locked it
     without writing (`locks`); or it is shared by several (`shares`). Each holds until it releases.
+    At its end a transaction releases all of its locks in one step, however many they are: locks
+    hold while their transaction is among the `_lockers`, and what is left of them is forgotten in
+    portions (`forget_locks`).
     Then every reader wakes, and of the queue its head, with those behind it that can share the key
     with it: they have the *turn*, and until they took the key or gave the turn back (`finish`)
     nobody else may. So a key passes in order of arrival, and no stream of sharers can keep it from
@@ -101,21 +106,44 @@ class LockTable:
 
     def __init__(self) -> None:
         self.intents = IntentTable()
-        self.locks: dict[bytes, TransactionRecord] = {}
-        self.shares: dict[bytes, dict[TransactionRecord, None]] = {}
+        self.locks: DealtKeys[bytes] = DealtKeys()  # ids of transactions
+        self.shares: DealtKeys[dict[bytes, None]] = DealtKeys()
+        self._lockers: dict[bytes, TransactionRecord] = {}  # those with locks or shares, by id
         self._queues: dict[bytes, _Queue] = {}
         self._waiting: dict[bytes, list[tuple[LockConflict, asyncio.Future[None]]]] = {}
 
     def holder(self, key: bytes) -> TransactionRecord | None:
         """The transaction that holds the key alone."""
-        return self.intents.get(key) or self.locks.get(key)
+        return self.intents.get(key) or self._locker(key)
 
     def holders(self, key: bytes) -> Iterator[TransactionRecord]:
         """Everybody who holds the key. One who holds it in two ways may come twice."""
-        for holder in (self.intents.get(key), self.locks.get(key)):
+        for holder in (self.intents.get(key), self._locker(key)):
             if holder is not None:
                 yield holder
-        yield from self.shares.get(key, ())
+        yield from self._sharers(key)
+
+    def _locker(self, key: bytes) -> TransactionRecord | None:
+        locker_id = self.locks.get(key)
+        return None if locker_id is None else self._lockers.get(locker_id)
+
+    def _sharers(self, key: bytes) -> Iterator[TransactionRecord]:
+        for sharer_id in self.shares.get(key) or ():
+            if sharer_id in self._lockers:
+                yield self._lockers[sharer_id]
+
+    def locked(self, keys: Collection[bytes], own: TransactionRecord) -> bool:
+        """Whether `own` has locked all of the keys exclusively."""
+        return bool(own.locks) and all(self.locks.get(key) == own.id for key in keys)
+
+    def locked_in(self, span: Span) -> tuple[bytes, TransactionRecord] | None:
+        """A locked key of the span, and one of those who locked it; None where none is."""
+        for locker in self._lockers.values():
+            for locked in (locker.locks, locker.shares):
+                key = locked.first_in(span)
+                if key is not None:
+                    return key, locker
+        return None
 
     def check_writable(
         self, written: Collection[bytes], own: TransactionRecord | None, turn: Turn | None
@@ -126,14 +154,13 @@ class LockTable:
         for key in borne:
             if self.intents[key] is not own:
                 raise LockConflict(key, self.intents[key], Wish.TAKE)
-        if self.locks and not self.locks.keys().isdisjoint(written):
-            for key in written:
-                holder = self.locks.get(key)
+        if self._lockers:
+            for key in self.locks.among(written):
+                holder = self._locker(key)
                 if holder is not None and holder is not own:
                     raise LockConflict(key, holder, Wish.TAKE)
-        if self.shares and not self.shares.keys().isdisjoint(written):
-            for key in written:
-                for sharer in self.shares.get(key, ()):
+            for key in self.shares.among(written):
+                for sharer in self._sharers(key):
                     if sharer is not own:
                         raise LockConflict(key, sharer, Wish.TAKE)
         if self._queues and not self._queues.keys().isdisjoint(written):
@@ -154,7 +181,7 @@ class LockTable:
         if holder is not None and holder is not own:
             raise LockConflict(key, holder, Wish.SHARE)
         queue = self._queues.get(key)
-        if queue is None or turn in queue.turns or holder is own or key in own.shares:
+        if queue is None or turn in queue.turns or holder is own or self._shares(own, key):
             return
         if queue.waiting or any(not other.shared for other in queue.turns):
             raise LockConflict(key, None, Wish.SHARE)
@@ -162,22 +189,23 @@ class LockTable:
     def add_lock(self, key: bytes, record: TransactionRecord, mode: LockMode) -> None:
         """The key is locked by the transaction, which could take it. Twice is once."""
         if mode is _EXCLUSIVE:
-            assert self.locks.get(key, record) is record, (key, record)
-            self.locks[key] = record
-            record.locks.setdefault(key, record.sequence)
-        else:
-            assert self.holder(key) in (None, record), (key, record)
-            self.shares.setdefault(key, {})[record] = None
-            record.shares.setdefault(key, record.sequence)
+            self.add_locks((key,), record)
+            return
+        assert self.holder(key) in (None, record), (key, record)
+        if not self._shares(record, key):
+            self._lockers[record.id] = record
+            if not self.shares.among((key,)):
+                self.shares.put((key,), {})
+            self.shares[key][record.id] = None
+            record.shares.add((key,), record.sequence)
 
-    def add_locks(self, written: Collection[bytes], record: TransactionRecord) -> None:
+    def add_locks(self, written: Sequence[bytes], record: TransactionRecord) -> None:
         """The keys are locked exclusively by the transaction, which could take them all."""
-        locks = self.locks
-        taken = dict.fromkeys(written, record.sequence)
-        locks.update(dict.fromkeys(taken, record))
-        if record.locks:
-            taken |= {key: record.locks[key] for key in taken if key in record.locks}
-        record.locks.update(taken)
+        self._lockers[record.id] = record
+        record.locks.add(self.locks.put(written, record.id), record.sequence)
+
+    def _shares(self, record: TransactionRecord, key: bytes) -> bool:
+        return record.id in (self.shares.get(key) or ())
 
     def release_intents(self, keys: Collection[bytes], record: TransactionRecord) -> None:
         """The keys' intents, which the transaction has dropped, are resolved."""
@@ -194,46 +222,65 @@ class LockTable:
                 self._wake_readers(queue)
                 self._pass_on(key, queue)
 
-    def release_locks(self, record: TransactionRecord) -> None:
-        """Frees the keys of a transaction that has ended."""
-        free, shared = record.locks, record.shares
-        record.locks, record.shares = {}, {}
-        self._free(record, free, shared)
+    def release_locks(self, record: TransactionRecord) -> bool:
+        """Frees the keys of a transaction that has ended. Says whether there is more to forget of
+        them, by `forget_locks`."""
+        if self._lockers.pop(record.id, None) is None:
+            return False
+        for key in self._waited_for(record):
+            self._wake(key)
+        return self.forget_locks(record)
 
-    def release_last(self, record: TransactionRecord, count: int, *, after: int) -> bool:
-        """Frees the last `count` keys of those that the transaction locked since sequence `after`,
-        or all of them. Says whether there may be more."""
-        free = _last(record.locks, count, after)
-        shared = _last(record.shares, count - len(free), after)
-        self._free(record, free, shared)
-        return len(free) + len(shared) == count
+    def forget_locks(self, record: TransactionRecord) -> bool:
+        """Forgets a portion of the keys that an ended transaction had locked. Says whether there
+        are more."""
+        assert record.id not in self._lockers, record
+        self._forget(record, record.locks.take_first(), record.shares.take_first())
+        return bool(record.locks or record.shares)
 
-    def _free(
-        self, record: TransactionRecord, free: dict[bytes, int], shared: dict[bytes, int]
-    ) -> None:
-        for key in free:
-            del self.locks[key]
-        for key in shared:
-            sharers = self.shares[key]
-            del sharers[record]
-            if not sharers:
-                del self.shares[key]
+    def release_last(self, record: TransactionRecord, *, after: int) -> bool:
+        """Frees a portion of the last keys that a transaction, which goes on, has locked since
+        sequence `after`. Says whether there may be more."""
+        free = record.locks.take_last(PORTION_KEYS, after=after)
+        shared = record.shares.take_last(PORTION_KEYS - len(free), after=after)
+        self._forget(record, free, shared)
         if self._queues:
-            waited_for = self._queues.keys()
-            for key in sorted((waited_for & free.keys()) | (waited_for & shared.keys())):
+            for key in dict.fromkeys((*free, *shared)):
                 self._wake(key)
+        return len(free) + len(shared) == PORTION_KEYS
 
     def release_lock(self, key: bytes, record: TransactionRecord, mode: LockMode) -> None:
         """The transaction, which goes on, does not hold the key in that mode any more."""
-        if mode is _EXCLUSIVE:
-            del record.locks[key]
-            del self.locks[key]
-        else:
-            del record.shares[key]
-            del self.shares[key][record]
-            if not self.shares[key]:
-                del self.shares[key]
+        exclusive = mode is _EXCLUSIVE
+        (record.locks if exclusive else record.shares).remove(key)
+        self._forget(record, [key] if exclusive else [], [] if exclusive else [key])
         self._wake(key)
+
+    def _forget(
+        self, record: TransactionRecord, free: Collection[bytes], shared: Collection[bytes]
+    ) -> None:
+        for key in free:
+            if self.locks.get(key) == record.id:  # or another has locked it since
+                self.locks.pop(key)
+        for key in shared:
+            sharers = self.shares[key]
+            del sharers[record.id]
+            if not sharers:
+                self.shares.pop(key)
+
+    def _waited_for(self, record: TransactionRecord) -> list[bytes]:
+        """The keys that the transaction has locked and others wait for. Costs what the fewer of
+        them are."""
+        if not self._queues:
+            return []
+        if len(record.locks) + len(record.shares) < len(self._queues):
+            named = dict.fromkeys((*record.locks, *record.shares))
+            return [key for key in named if key in self._queues]
+        return [
+            key
+            for key in self._queues
+            if self.locks.get(key) == record.id or self._shares(record, key)
+        ]
 
     async def wait(
         self, conflict: LockConflict, waiter: TransactionRecord | None, seconds: float
@@ -297,7 +344,7 @@ class LockTable:
             queue.readers.append(future)
             return None
         turn = Turn(key, future, waiter, shared=conflict.wish is Wish.SHARE)
-        if waiter is not None and key in waiter.shares:
+        if waiter is not None and self._shares(waiter, key):
             queue.waiting.appendleft(turn)
         else:
             queue.waiting.append(turn)
@@ -389,13 +436,19 @@ class LockTable:
         self.intents.check_invariants()
         for key, record in self.intents.items():
             assert record.intents.held_in(Span(key, key + b"\x00")) is not None, (key, record)
-            assert self.locks.get(key, record) is record, key
-        for key, record in self.locks.items():
-            assert key in record.locks, (key, record)
+            assert self._locker(key) in (None, record), key
+        held: set[tuple[bytes, bytes]] = set()
+        for record in self._lockers.values():
+            held |= {(key, record.id) for key in (*record.locks, *record.shares)}
+            assert all(self.locks.get(key) == record.id for key in record.locks), record
+            assert all(self._shares(record, key) for key in record.shares), record
+        for key, locker_id in self.locks.items():
+            assert locker_id not in self._lockers or (key, locker_id) in held, key
         for key, sharers in self.shares.items():
             assert sharers, key
-            assert all(key in sharer.shares for sharer in sharers), key
-            assert self.holder(key) is None or list(sharers) == [self.holder(key)], key
+            alive = [self._lockers[each] for each in sharers if each in self._lockers]
+            assert all((key, each.id) in held for each in alive), key
+            assert not alive or self.holder(key) is None or alive == [self.holder(key)], key
         for key, queue in self._queues.items():
             assert queue, key
             assert queue.turns or next(self.holders(key), None) is not None, key
@@ -405,16 +458,3 @@ class LockTable:
             f"<LockTable intents={len(self.intents)} locks={len(self.locks)} "
             f"shares={len(self.shares)} queues={len(self._queues)}>"
         )
-
-
-def _last(held: dict[bytes, int], count: int, after: int) -> dict[bytes, int]:
-    """Takes the last `count` keys of those that were locked since sequence `after`, or all of them.
-    No key was locked at a sequence below that of the key before it."""
-    taken: dict[bytes, int] = {}
-    while held and len(taken) < count:
-        key, at = held.popitem()
-        if at <= after:
-            held[key] = at
-            break
-        taken[key] = at
-    return taken

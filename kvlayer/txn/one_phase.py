@@ -325,8 +325,7 @@ def _delete_spans(
         found = intent_of(host, part.span, locks.intents.holders)
         if found is not None:
             raise LockConflict(found, locks.intents[found], Wish.TAKE)
-        for held in (locks.locks, locks.shares):
-            for key in held:
-                if part.span.contains(key):
-                    raise LockConflict(key, next(locks.holders(key)), Wish.TAKE)
+        locked = locks.locked_in(part.span)
+        if locked is not None:
+            raise LockConflict(*locked, Wish.TAKE)
     return [DeleteRangeOp(at, part.span.start, part.span.end, part.omitted) for part in deleted]

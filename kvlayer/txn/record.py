@@ -11,6 +11,7 @@ from ..clock import Timestamp
 from ..transaction_modes import Isolation, Priority
 from .buffer import WriteBuffer
 from .intents import Intents
+from .locked_keys import LockedKeys
 from .read_spans import ReadSpans
 
 
@@ -85,10 +86,10 @@ class TransactionRecord:
         # What nobody else sees of its writes. No key is in it and among the intents.
         self.buffer = WriteBuffer()
         self.intents = Intents()
-        # Keys locked for themselves, exclusively and shared, and the sequence at which they were.
-        # A key may be in all three: each is taken, and given back by a savepoint, by itself.
-        self.locks: dict[bytes, int] = {}
-        self.shares: dict[bytes, int] = {}
+        # Keys locked for themselves, exclusively and shared. A key may be in both, and among the
+        # intents: each is taken, and given back by a savepoint, by itself.
+        self.locks = LockedKeys()
+        self.shares = LockedKeys()
         # The sequences of the savepoints that stand, ascending.
         self.savepoints: list[int] = []
 

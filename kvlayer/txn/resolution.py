@@ -72,7 +72,7 @@ def commit(host: TransactionHost, record: TransactionRecord, *, commit_called_ns
         index = host.propose((verdict,))
     record.status = TransactionStatus.COMMITTED
     host.committed(at, index)
-    host.locks.release_locks(record)
+    free_locks(host, record)
     if whole:
         _release(host, record, resolved)
         host.ended(record, index)
@@ -93,7 +93,7 @@ def _commit_buffer(host: TransactionHost, record: TransactionRecord, commit_call
     record.status = COMMITTED
     record.buffer.clear()
     host.committed(at, index)
-    host.locks.release_locks(record)
+    free_locks(host, record)
     host.ended(record, index)
     return index
 
@@ -105,7 +105,7 @@ def abort(host: TransactionHost, record: TransactionRecord, because: str) -> Non
     record.aborted_because = because
     record.buffer.clear()
     host.locks.interrupt(record, TransactionAborted(because))
-    host.locks.release_locks(record)
+    free_locks(host, record)
     if not record.intents:
         host.ended(record, host.applied_index)
         return
@@ -131,6 +131,19 @@ def push(host: TransactionHost, record: TransactionRecord) -> None:
         host.propose((UpdateIntent(record.id, at),))
         host.closed.hold(record.id, at)
     record.move(at)
+
+
+def free_locks(host: TransactionHost, record: TransactionRecord) -> None:
+    """Frees the keys of a transaction that has ended, in this step."""
+    if host.locks.release_locks(record):
+        host.background(_forget_locks(host, record))
+
+
+async def _forget_locks(host: TransactionHost, record: TransactionRecord) -> None:
+    more = True
+    while more:
+        await give_way()
+        more = host.locks.forget_locks(record)
 
 
 async def _resolve(

@@ -15,9 +15,6 @@ from .record import TransactionRecord
 KEYS_AT_ONCE = 20_000
 """Keys that are looked at in one step of the loop: 1 ms."""
 
-LOCKS_AT_ONCE = 1_000
-"""Locks that are released in one step of the loop: each takes 1 to 4 µs."""
-
 
 async def roll_back_to(
     host: TransactionHost,
@@ -47,10 +44,11 @@ async def roll_back_to(
         keys = again[start : start + COMMAND_ROWS_MAX]
         undone = await _undone(host, record, keys, sequence, check_active)
         assert undone.restored.keys() == set(keys), (undone, keys)
-        intents.rewritten.update(undone.restored)
+        for key, restored in undone.restored.items():
+            intents.rewritten.put((key,), restored)
         await _go_on(host, keys)
     check_active()
-    while host.locks.release_last(record, LOCKS_AT_ONCE, after=sequence):
+    while host.locks.release_last(record, after=sequence):
         await asyncio.sleep(0)
         check_active()
 

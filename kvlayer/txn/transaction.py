@@ -32,7 +32,7 @@ from .locks import LockConflict, Turn
 from .reading import Row, read_bodies, read_version, read_versions, rows_at, sliced_rows
 from .record import COMMITTED, PENDING, TransactionRecord, TransactionStatus
 from .refresh import refresh
-from .resolution import abort, commit
+from .resolution import abort, commit, free_locks
 from .rewind import roll_back_to
 from .steps import run_step
 from .writing import buffer_step, hold_key, insert_step, settle, spill_step, write_step
@@ -463,7 +463,7 @@ class Transaction:
         host, record = self._host, self._record
         host.check_open()
         record.status = TransactionStatus.COMMITTED
-        host.locks.release_locks(record)
+        free_locks(host, record)
         host.ended(record, host.applied_index)
         self._acknowledged = True
 

@@ -31,7 +31,7 @@ def buffer_step(
     Who reads one of them reads what was there before, and so the transaction will commit above
     (`settle`). It holds no closed timestamp back, for where it stands is nothing to a feed yet.
     """
-    if record.locks.keys() >= set(keys):  # since it locked them nobody else has written them
+    if host.locks.locked(keys, record):  # since it locked them nobody else has written them
         record.sequence += 1
         record.buffer.put(keys, values, record.sequence)
         return False
@@ -117,7 +117,8 @@ def _add_spilled(host: TransactionHost, record: TransactionRecord, keys: list[by
     for key in keys:
         sequence, _ = record.buffer.written[key]
         if history := record.buffer.history(key):
-            sequence, record.intents.rewritten[key] = history[0][0], sequence
+            record.intents.rewritten.put((key,), sequence)
+            sequence, _ = history[0]
         undone_by.setdefault(bisect_left(record.savepoints, sequence), []).append(key)
     until = [*record.savepoints, record.sequence]
     for count, written in undone_by.items():
@@ -144,7 +145,7 @@ def write_step(
     host.propose(operations, lowest=at, provisional=True)
     record.sequence += 1
     if record.savepoints:
-        record.intents.rewritten.update(dict.fromkeys(replaced, record.sequence))
+        record.intents.rewritten.put(replaced, record.sequence)
     intents = host.locks.intents
     if replaced:
         keys = [key for key in keys if intents.get(key) is None]

@@ -67,3 +67,18 @@ def test_long_step_of_no_statement_names_its_task(caplog: pytest.LogCaptureFixtu
 
     asyncio.run(main())
     assert "names_its_task.<locals>.work (feed of orders) (" in caplog.text
+
+
+def test_the_longest_step_is_known_where_none_is_long() -> None:
+    async def main() -> LoopSteps:
+        steps = LoopSteps(1000 * LONG_NS)
+        with steps.watched(asyncio.get_running_loop()):
+            await asyncio.sleep(0)
+            busy()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        return steps
+
+    steps = asyncio.run(main())
+    assert steps.count == 0
+    assert steps.longest_ns > LONG_NS

@@ -20,7 +20,7 @@ from tailrace.kvlayer.rangefeed import catch_up
 from tailrace.kvlayer.ranges import collection
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.store import Store
-from tailrace.kvlayer.txn import limits, resolution
+from tailrace.kvlayer.txn import limits, locked_keys, resolution
 from tests.harness.simulation import Simulation
 from tests.simulation.kv_clients import KEYS, TABLE_SPANS, Clients
 from tests.simulation.kv_followers import Follower, RangeFollower, SpanFollower
@@ -67,6 +67,7 @@ class StoreRun:
             patch.object(collection, "SLICE_ENTRIES", rows),
             patch.object(limits, "COMMAND_ROWS_MAX", rows),
             patch.object(resolution, "COMMAND_ROWS_MAX", rows),
+            patch.object(locked_keys, "PORTION_KEYS", rows),
             patch.object(clock, "BOUND_AHEAD_US", ahead),
             patch.object(clock, "_RESERVE", duration(seconds=ahead / 10e6)),
         ):

@@ -88,7 +88,7 @@ class NodeCollector(Collector):
         )
         yield _gauge(
             "tailrace_event_loop_longest_step_nanos",
-            "the CPU time of the longest of them",
+            "the CPU time of the longest step of the event loop",
             steps.longest_ns,
         )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tailrace.kvlayer.clock import Timestamp, duration
 from tailrace.kvlayer.errors import FeedEnd, RangeFeedEnded
 from tailrace.kvlayer.keys import table_span
@@ -203,5 +205,46 @@ def test_idle_store_has_no_timer() -> None:
             await put(store, {key("a"): b"1"})
             await asyncio.sleep(120)
             assert store._range_queue._timer is None
+
+    sim.run(main())
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_small_ranges_keep_their_sizes_in_a_restart(killed: bool) -> None:
+    """What was written in the last seconds before a kill is not counted."""
+    sim = Simulation(9)
+    sizes: list[tuple[int, int]] = []
+
+    async def before() -> None:
+        store = await open_store(sim)
+        await store.split(SPAN.start, sticky_until=Timestamp(2**62))
+        await load(store, range(10))
+        if killed:
+            await asyncio.sleep(30)
+            crash(sim)
+        sizes.extend((found.bytes, found.version_count) for found in store.ranges())
+        if not killed:
+            await store.close()
+
+    async def after() -> None:
+        store = await reopen(sim)
+        assert [(found.bytes, found.version_count) for found in store.ranges()] == sizes
+        assert store.ranges(SPAN)[0].version_count == 10
+        await store.close()
+
+    sim.run(before())
+    sim.run(after())
+
+
+def test_an_idle_store_writes_no_sizes() -> None:
+    sim = Simulation(10)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            await load(store, range(10))
+            await asyncio.sleep(60)
+            index = store.log.last_index
+            await asyncio.sleep(600)
+            assert store.log.last_index == index
 
     sim.run(main())

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+from random import Random
+
 from tailrace.kvlayer.clock import Timestamp
-from tailrace.kvlayer.txn.intent_table import PIECES, IntentTable
+from tailrace.kvlayer.txn.dealt_keys import PIECES, WHOLE_MAX, DealtKeys
+from tailrace.kvlayer.txn.intent_table import IntentTable
 from tailrace.kvlayer.txn.intents import Intents
 from tailrace.kvlayer.txn.record import TransactionRecord
 
@@ -36,9 +40,10 @@ def test_a_savepoint_takes_keys_off_the_last_run() -> None:
 
 def test_what_is_resolved_is_not_rewritten() -> None:
     intents = written()
-    intents.rewritten = {A: 5, D: 6}
+    intents.rewritten.put([A], 5)
+    intents.rewritten.put([D], 6)
     intents.drop_last([D])
-    assert intents.rewritten == {A: 5}
+    assert list(intents.rewritten.items()) == [(A, 5)]
 
 
 def test_no_dictionary_of_many_keys_is_large() -> None:
@@ -47,8 +52,36 @@ def test_no_dictionary_of_many_keys_is_large() -> None:
     keys = [b"%08d" % number for number in range(100 * PIECES)]
     table.add(record, 1, keys)
     assert len(table) == len(keys)
-    assert max(map(len, table._pieces)) < 300
+    assert max(map(len, table._ids._pieces)) < 300
     table.check_invariants()
     record.intents.drop_first(keys)
     table.remove(record, keys)
     assert not table.holders
+
+
+def test_dealt_keys_are_a_dictionary() -> None:
+    """Whether they are one piece or many, and while they become many."""
+    random, dealt, known = Random(1), DealtKeys[int](), dict[bytes, int]()
+    names = [b"%d" % number for number in range(2 * WHOLE_MAX)]
+    for number in range(300):
+        portion = random.sample(names, 50)
+        changed = [name for name in portion if known.get(name) != number % 3]
+        assert dealt.put(portion, number % 3) == changed
+        known |= dict.fromkeys(portion, number % 3)
+        for name in random.sample(names, 10):
+            assert dealt.get(name) == known.get(name)
+            assert dealt.among((name,)) == ([name] if name in known else [])
+            assert dealt.pop(name) == known.pop(name, None)
+        assert len(dealt) == len(known)
+    assert dict(dealt.items()) == known
+
+
+def test_the_collector_passes_over_keys_with_intents() -> None:
+    """It would walk millions of them in one step."""
+    table = IntentTable()
+    record = TransactionRecord(bytes(16), Timestamp(1), heartbeat_at=0.0)
+    for start in range(0, 2 * WHOLE_MAX, 100):
+        table.add(record, 1, [b"%08d" % number for number in range(start, start + 100)])
+    gc.collect()
+    assert not any(map(gc.is_tracked, table._ids._pieces))
+    assert not any(gc.is_tracked(run.keys) for run in record.intents._runs)

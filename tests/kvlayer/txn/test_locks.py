@@ -17,7 +17,7 @@ from tailrace.kvlayer.errors import (
 from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.transaction_modes import Isolation
-from tailrace.kvlayer.txn import LockMode, Priority, TransactionStatus
+from tailrace.kvlayer.txn import LockMode, Priority, TransactionStatus, locked_keys, locking
 from tailrace.kvlayer.txn.locking import PORTION_KEYS
 from tests.harness.simulation import Simulation
 from tests.harness.stores import key, put, running_store, unbuffered
@@ -355,10 +355,47 @@ def test_locking_of_many_keys_is_no_one_step() -> None:
             await urgent.lock([names[0]])
             with pytest.raises(TransactionAborted):
                 await locking
-            assert store._ranges.locks.locks.keys() == {names[0]}
+            assert store._ranges.locks.holder(names[0]) is urgent._record
+            assert not any(map(store._ranges.locks.holder, names[1:]))
             await urgent.rollback()
             again = store.begin()
             assert await again.lock(names) == names
             await again.rollback()
+
+    sim.run(main())
+
+
+@pytest.mark.parametrize("mode", LockMode)
+@pytest.mark.parametrize("commits", [True, False])
+def test_the_end_frees_all_keys_and_forgets_them_in_portions(
+    mode: LockMode, commits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits has its turn at once, and takes a key that is not forgotten yet."""
+    monkeypatch.setattr(locked_keys, "PORTION_KEYS", 7)
+    monkeypatch.setattr(locking, "PORTION_KEYS", 7)
+    sim = Simulation(43)
+    names = [key(f"{number:03}") for number in range(100)]
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            locks = store._ranges.locks
+            holder, waiter, late = store.begin(), store.begin(), store.begin()
+            await holder.lock(names, mode=mode)
+            waiting = asyncio.create_task(waiter.lock(names[50:52]))
+            while not locks._queues:
+                await asyncio.sleep(0)
+            await (holder.commit() if commits else holder.rollback())
+            left = len(locks.locks) + len(locks.shares)
+            assert left > 80
+            assert await late.lock(names[60:]) == names[60:]
+            await waiting
+            store.check_invariants()
+            while len(locks.locks) + len(locks.shares) > 42:
+                await asyncio.sleep(0)
+            assert all(locks.holder(name) is late._record for name in names[60:])
+            assert all(locks.holder(name) is waiter._record for name in names[50:52])
+            store.check_invariants()
+            await waiter.rollback()
+            await late.rollback()
 
     sim.run(main())

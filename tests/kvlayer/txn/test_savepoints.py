@@ -14,7 +14,7 @@ from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.mvcc import decode_intent
 from tailrace.kvlayer.rangefeed import SpanFeed
 from tailrace.kvlayer.settings import Settings
-from tailrace.kvlayer.txn import LockMode, Savepoint, TransactionRecord, rewind
+from tailrace.kvlayer.txn import LockMode, Savepoint, TransactionRecord, locks, rewind
 from tailrace.kvlayer.txn.intent_history import needed
 from tests.harness import stores
 from tests.harness.simulation import Simulation
@@ -92,7 +92,7 @@ def test_large_rollback_to_is_sliced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_many_locks_are_freed_a_portion_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rewind, "LOCKS_AT_ONCE", 7)
+    monkeypatch.setattr(locks, "PORTION_KEYS", 7)
     sim = Simulation(9)
     names = [key(f"{i:03}") for i in range(100)]
 
@@ -103,14 +103,14 @@ def test_many_locks_are_freed_a_portion_a_step(monkeypatch: pytest.MonkeyPatch) 
             mark = await holder.savepoint()
             await holder.lock(names[5:60])
             await holder.lock(names[50:], mode=LockMode.SHARED)
-            locks = store._ranges.locks
-            seen = {len(locks.locks) + len(locks.shares)}
+            table = store._ranges.locks
+            seen = {len(table.locks) + len(table.shares)}
             undoing = asyncio.create_task(holder.rollback_to(mark))
             while not undoing.done():
                 await asyncio.sleep(0)
-                seen.add(len(locks.locks) + len(locks.shares))
-            assert locks.locks.keys() == set(names[:10])
-            assert not locks.shares
+                seen.add(len(table.locks) + len(table.shares))
+            assert dict(table.locks.items()).keys() == set(names[:10])
+            assert not table.shares
             assert len(seen) > 10
             store.check_invariants()
             await holder.rollback()
