@@ -24,7 +24,6 @@ from ...kvlayer.raw import keyspace_span
 from ...kvlayer.span import Span
 from ..values.column_types import ColumnType, Datum
 from ..values.errors import SQLError
-from .descriptor_state import DescriptorState as DescriptorState
 from .elements import (
     CheckConstraint,
     Constraint,
@@ -35,6 +34,8 @@ from .elements import (
     IndexKind,
 )
 from .keyspace import Keyspace
+from .named_descriptor import DescriptorState as DescriptorState
+from .named_descriptor import NamedDescriptor, SchemaObject
 from .named_objects import SequenceDescriptor, TypeDescriptor
 from .view_query import ViewQuery
 
@@ -102,7 +103,7 @@ EXPIRES_AT = "expires_at"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableDescriptor:
+class TableDescriptor(SchemaObject):
     """One version of a table.
 
     `columns` holds those in every state; the public ones stand in the order of SELECT *.
@@ -127,16 +128,9 @@ class TableDescriptor:
     `temporary` table is of one session (`temporary_schema`), and in no feed.
     """
 
-    id: int
-    name: str
-    database_id: int
-    schema_id: int
     columns: tuple[Column, ...]
     primary_key: tuple[int, ...]
     next_column_id: int
-    version: int = 1
-    modification_time: Timestamp = ZERO
-    state: DescriptorState = DescriptorState.PUBLIC
     primary_index_id: int = 1
     next_index_id: int = 2
     locked: bool = False
@@ -296,66 +290,25 @@ class TableDescriptor:
             )
         return column
 
-    @property
-    def parent_id(self) -> int:
-        return self.database_id
-
-    @property
-    def parent_schema_id(self) -> int:
-        return self.schema_id
-
-    @property
-    def dropped(self) -> bool:
-        return self.state is DescriptorState.DROPPED
-
     def __repr__(self) -> str:
         flags = " locked" * self.locked + " dropped" * self.dropped
         return f"<table {self.id} {self.name} v{self.version} @{self.modification_time}{flags}>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaDescriptor:
+@dataclass(frozen=True, kw_only=True)
+class SchemaDescriptor(NamedDescriptor):
     """A namespace of tables within a database."""
 
-    id: int
-    name: str
     database_id: int
-    version: int = 1
-    modification_time: Timestamp = ZERO
-    state: DescriptorState = DescriptorState.PUBLIC
 
     @property
     def parent_id(self) -> int:
         return self.database_id
 
-    @property
-    def parent_schema_id(self) -> int:
-        return 0
 
-    @property
-    def dropped(self) -> bool:
-        return self.state is DescriptorState.DROPPED
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatabaseDescriptor:
-    id: int
-    name: str
-    version: int = 1
-    modification_time: Timestamp = ZERO
-    state: DescriptorState = DescriptorState.PUBLIC
-
-    @property
-    def parent_id(self) -> int:
-        return 0
-
-    @property
-    def parent_schema_id(self) -> int:
-        return 0
-
-    @property
-    def dropped(self) -> bool:
-        return self.state is DescriptorState.DROPPED
+@dataclass(frozen=True, kw_only=True)
+class DatabaseDescriptor(NamedDescriptor):
+    """A namespace of schemas."""
 
 
 Descriptor = (

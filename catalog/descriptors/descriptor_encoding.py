@@ -7,6 +7,9 @@ values. The modification time is not among the bytes: it is their commit timesta
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import Any
+
 import msgspec
 
 from ...kvlayer.clock import Timestamp
@@ -25,13 +28,13 @@ from .descriptor import (
 from .element_encoding import (
     ConstraintWire,
     IndexWire,
+    Wire,
     WirePhysical,
     constraint_from_wire,
     constraint_to_wire,
     index_from_wire,
-    index_to_wire,
 )
-from .elements import ElementState, Identity, Index
+from .elements import ElementState, Identity
 from .keyspace import Keyspace
 from .named_objects import SequenceDescriptor, SequenceOptions, TypeDescriptor
 from .view_query import ViewDependency, ViewQuery
@@ -58,24 +61,24 @@ class EnumWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TypeWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A type that is part of another."""
 
-    kind: str
+    kind: TypeKind
     precision: int | None
     scale: int | None
     width: int | None
     enum: EnumWire | None = None
 
 
-class ColumnWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ColumnWire(Wire, frozen=True, forbid_unknown_fields=True):
     id: int
     name: str
-    kind: str
+    kind: TypeKind
     precision: int | None
     scale: int | None
     nullable: bool
     has_default: bool
     default: WirePhysical
     missing: WirePhysical
-    state: str = ElementState.PUBLIC.value
+    state: ElementState = ElementState.PUBLIC
     default_expression: str | None = None
     computed: str | None = None
     comment: str | None = None
@@ -83,59 +86,53 @@ class ColumnWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     element: TypeWire | None = None
     hidden: bool = False
     enum: EnumWire | None = None
-    identity: str | None = None
-
-
-class _DatabaseWire(msgspec.Struct, frozen=True, tag_field="kind", tag="database"):
-    format: int
-    id: int
-    name: str
-    version: int
-    state: str
-
-
-class _SchemaWire(msgspec.Struct, frozen=True, tag_field="kind", tag="schema"):
-    format: int
-    id: int
-    name: str
-    version: int
-    state: str
-    database_id: int
+    identity: Identity | None = None
 
 
 class ViewWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`reads` are pairs: a table's id, and the ids of its columns."""
 
     text: str
-    reads: list[tuple[int, list[int]]]
+    reads: list[tuple[int, tuple[int, ...]]]
     renames: bool
 
 
-class KeyspaceWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class KeyspaceWire(Wire, frozen=True, forbid_unknown_fields=True):
     ttl_seconds: int | None = None
     replica: bool = False
 
 
-class _TableWire(msgspec.Struct, frozen=True, tag_field="kind", tag="table"):
+class _DescriptorWire(Wire, frozen=True, tag_field="kind"):
     format: int
     id: int
     name: str
     version: int
-    state: str
+    state: DescriptorState
+
+
+class _DatabaseWire(_DescriptorWire, frozen=True, tag="database"):
+    pass
+
+
+class _SchemaWire(_DescriptorWire, frozen=True, tag="schema"):
+    database_id: int
+
+
+class _TableWire(_DescriptorWire, frozen=True, tag="table"):
     database_id: int
     schema_id: int
-    columns: list[ColumnWire]
-    primary_key: list[int]
+    columns: tuple[ColumnWire, ...]
+    primary_key: tuple[int, ...]
     primary_index_id: int
     locked: bool
     parameters: dict[str, str]
     next_column_id: int
     next_index_id: int
-    indexes: list[IndexWire] = []
+    indexes: tuple[IndexWire, ...] = ()
     new_primary: IndexWire | None = None
     old_primary: IndexWire | None = None
-    constraints: list[ConstraintWire] = []
-    referenced_by: list[int] = []
+    constraints: tuple[ConstraintWire, ...] = ()
+    referenced_by: tuple[int, ...] = ()
     schema_change_job: int | None = None
     drop_time: int | None = None
     comment: str | None = None
@@ -145,23 +142,13 @@ class _TableWire(msgspec.Struct, frozen=True, tag_field="kind", tag="table"):
     temporary: bool = False
 
 
-class _TypeDescriptorWire(msgspec.Struct, frozen=True, tag_field="kind", tag="type"):
-    format: int
-    id: int
-    name: str
-    version: int
-    state: str
+class _TypeDescriptorWire(_DescriptorWire, frozen=True, tag="type"):
     database_id: int
     schema_id: int
     enum: EnumWire
 
 
-class _SequenceWire(msgspec.Struct, frozen=True, tag_field="kind", tag="sequence"):
-    format: int
-    id: int
-    name: str
-    version: int
-    state: str
+class _SequenceWire(_DescriptorWire, frozen=True, tag="sequence"):
     database_id: int
     schema_id: int
     start: int
@@ -172,6 +159,8 @@ class _SequenceWire(msgspec.Struct, frozen=True, tag_field="kind", tag="sequence
     cache: int
     owner: tuple[int, int] | None = None
 
+
+_OF_SEQUENCES = [each.name for each in fields(SequenceOptions)]
 
 _Wire = _DatabaseWire | _SchemaWire | _TableWire | _TypeDescriptorWire | _SequenceWire
 
@@ -193,171 +182,74 @@ def decode_descriptor(data: bytes, modification_time: Timestamp) -> Descriptor:
         raise DescriptorUnreadable(
             f"descriptor {wire.id} has format {wire.format}; this version reads {FORMAT}"
         )
-    state = DescriptorState(wire.state)
+    values = wire.values("format")
+    values["modification_time"] = modification_time
     match wire:
         case _DatabaseWire():
-            return DatabaseDescriptor(
-                id=wire.id,
-                name=wire.name,
-                version=wire.version,
-                modification_time=modification_time,
-                state=state,
-            )
+            return DatabaseDescriptor(**values)
         case _SchemaWire():
-            return SchemaDescriptor(
-                id=wire.id,
-                name=wire.name,
-                database_id=wire.database_id,
-                version=wire.version,
-                modification_time=modification_time,
-                state=state,
-            )
+            return SchemaDescriptor(**values)
         case _TableWire():
-            return _table_from_wire(wire, state, modification_time)
+            return TableDescriptor(**values | _parts_of_table(wire))
         case _TypeDescriptorWire():
-            enum = _enum(wire.enum)
-            assert enum is not None, wire
-            return TypeDescriptor(
-                id=wire.id,
-                name=wire.name,
-                database_id=wire.database_id,
-                schema_id=wire.schema_id,
-                enum=enum,
-                version=wire.version,
-                modification_time=modification_time,
-                state=state,
-            )
+            return TypeDescriptor(**values | {"enum": _enum(wire.enum)})
         case _SequenceWire():
-            return _sequence_from_wire(wire, state, modification_time)
-
-
-def _sequence_from_wire(
-    wire: _SequenceWire, state: DescriptorState, modification_time: Timestamp
-) -> SequenceDescriptor:
-    options = SequenceOptions(
-        start=wire.start,
-        increment=wire.increment,
-        minimum=wire.minimum,
-        maximum=wire.maximum,
-        cycle=wire.cycle,
-        cache=wire.cache,
-    )
-    return SequenceDescriptor(
-        id=wire.id,
-        name=wire.name,
-        database_id=wire.database_id,
-        schema_id=wire.schema_id,
-        options=options,
-        owner=wire.owner,
-        version=wire.version,
-        modification_time=modification_time,
-        state=state,
-    )
-
-
-def _sequence_to_wire(found: SequenceDescriptor, state: str) -> _SequenceWire:
-    options = found.options
-    return _SequenceWire(
-        format=FORMAT,
-        id=found.id,
-        name=found.name,
-        version=found.version,
-        state=state,
-        database_id=found.database_id,
-        schema_id=found.schema_id,
-        start=options.start,
-        increment=options.increment,
-        minimum=options.minimum,
-        maximum=options.maximum,
-        cycle=options.cycle,
-        cache=options.cache,
-        owner=found.owner,
-    )
+            options = {name: values.pop(name) for name in _OF_SEQUENCES}
+            return SequenceDescriptor(**values, options=SequenceOptions(**options))
 
 
 def _to_wire(descriptor: Descriptor) -> _Wire:
-    state = str(descriptor.state.value)
     match descriptor:
-        case DatabaseDescriptor(id=id, name=name, version=version):
-            return _DatabaseWire(FORMAT, id, name, version, state)
-        case SchemaDescriptor(id=id, name=name, version=version):
-            return _SchemaWire(FORMAT, id, name, version, state, descriptor.database_id)
-        case SequenceDescriptor():
-            return _sequence_to_wire(descriptor, state)
-        case TypeDescriptor(id=id, name=name, version=version):
-            enum = _enum_to_wire(descriptor.enum)
-            assert enum is not None, descriptor
-            return _TypeDescriptorWire(
-                FORMAT, id, name, version, state, descriptor.database_id, descriptor.schema_id, enum
-            )
-        case TableDescriptor():
-            return _TableWire(
+        case DatabaseDescriptor():
+            return _DatabaseWire.of(descriptor, format=FORMAT)
+        case SchemaDescriptor():
+            return _SchemaWire.of(descriptor, format=FORMAT)
+        case SequenceDescriptor(options=options):
+            told = {name: getattr(options, name) for name in _OF_SEQUENCES}
+            return _SequenceWire.of(descriptor, format=FORMAT, **told)
+        case TypeDescriptor(enum=enum):
+            return _TypeDescriptorWire.of(descriptor, format=FORMAT, enum=_enum_to_wire(enum))
+        case TableDescriptor(new_primary=new, old_primary=old, keyspace=keyspace):
+            return _TableWire.of(
+                descriptor,
                 format=FORMAT,
-                id=descriptor.id,
-                name=descriptor.name,
-                version=descriptor.version,
-                state=state,
-                database_id=descriptor.database_id,
-                schema_id=descriptor.schema_id,
-                columns=[column_to_wire(column) for column in descriptor.columns],
-                primary_key=list(descriptor.primary_key),
-                primary_index_id=descriptor.primary_index_id,
-                locked=descriptor.locked,
+                columns=tuple(map(column_to_wire, descriptor.columns)),
                 parameters=dict(descriptor.parameters),
-                next_column_id=descriptor.next_column_id,
-                next_index_id=descriptor.next_index_id,
-                indexes=[index_to_wire(index) for index in descriptor.indexes],
-                new_primary=_optional_index_to_wire(descriptor.new_primary),
-                old_primary=_optional_index_to_wire(descriptor.old_primary),
-                constraints=[constraint_to_wire(found) for found in descriptor.constraints],
-                referenced_by=list(descriptor.referenced_by),
-                schema_change_job=descriptor.schema_change_job,
-                drop_time=descriptor.drop_time,
-                comment=descriptor.comment,
+                indexes=tuple(map(IndexWire.of, descriptor.indexes)),
+                new_primary=None if new is None else IndexWire.of(new),
+                old_primary=None if old is None else IndexWire.of(old),
+                constraints=tuple(map(constraint_to_wire, descriptor.constraints)),
                 view=_view_to_wire(descriptor.view),
-                primary_name=descriptor.primary_name,
-                keyspace=None
-                if descriptor.keyspace is None
-                else KeyspaceWire(descriptor.keyspace.ttl_seconds, descriptor.keyspace.replica),
-                temporary=descriptor.temporary,
+                keyspace=None if keyspace is None else KeyspaceWire.of(keyspace),
             )
 
 
-def _optional_index_to_wire(index: Index | None) -> IndexWire | None:
-    return None if index is None else index_to_wire(index)
-
-
-def _optional_index(wire: IndexWire | None) -> Index | None:
-    return None if wire is None else index_from_wire(wire)
+def _parts_of_table(wire: _TableWire) -> dict[str, object]:
+    """The fields of a table that are stored otherwise than it has them."""
+    new, old, keyspace = wire.new_primary, wire.old_primary, wire.keyspace
+    return {
+        "columns": tuple(map(column_from_wire, wire.columns)),
+        "indexes": tuple(map(index_from_wire, wire.indexes)),
+        "new_primary": None if new is None else index_from_wire(new),
+        "old_primary": None if old is None else index_from_wire(old),
+        "constraints": tuple(map(constraint_from_wire, wire.constraints)),
+        "view": _view(wire.view),
+        "keyspace": None if keyspace is None else Keyspace(**keyspace.values()),
+    }
 
 
 def _view_to_wire(view: ViewQuery | None) -> ViewWire | None:
     if view is None:
         return None
-    reads = [(dependency.table_id, list(dependency.columns)) for dependency in view.reads]
+    reads = [(dependency.table_id, dependency.columns) for dependency in view.reads]
     return ViewWire(view.text, reads, view.renames)
 
 
 def _view(wire: ViewWire | None) -> ViewQuery | None:
     if wire is None:
         return None
-    reads = tuple(ViewDependency(table_id, tuple(columns)) for table_id, columns in wire.reads)
+    reads = tuple(ViewDependency(table_id, columns) for table_id, columns in wire.reads)
     return ViewQuery(wire.text, reads, wire.renames)
-
-
-def _type_to_wire(type: ColumnType) -> TypeWire:
-    precision, scale = _digits(type)
-    return TypeWire(str(type.kind.value), precision, scale, type.width, _enum_to_wire(type.enum))
-
-
-def _digits(type: ColumnType) -> tuple[int | None, int | None]:
-    """Precision and scale as they were declared: a bare DECIMAL has none."""
-    return (None, None) if type.bare else (type.precision, type.scale)
-
-
-def _type_from_wire(wire: TypeWire) -> ColumnType:
-    enum = _enum(wire.enum)
-    return ColumnType(TypeKind(wire.kind), wire.precision, wire.scale, wire.width, enum=enum)
 
 
 def _enum_to_wire(enum: EnumType | None) -> EnumWire | None:
@@ -374,81 +266,41 @@ def _enum(wire: EnumWire | None) -> EnumType | None:
     return EnumType(wire.id, wire.name, tuple(members))
 
 
+def _type_values(type: ColumnType) -> dict[str, Any]:
+    """Precision and scale as they were declared: a bare DECIMAL has none."""
+    return {
+        "kind": type.kind,
+        "precision": None if type.bare else type.precision,
+        "scale": None if type.bare else type.scale,
+        "width": type.width,
+        "enum": _enum_to_wire(type.enum),
+    }
+
+
+def _type(wire: TypeWire | ColumnWire, element: ColumnType | None = None) -> ColumnType:
+    return ColumnType(wire.kind, wire.precision, wire.scale, wire.width, element, _enum(wire.enum))
+
+
 def column_to_wire(column: Column) -> ColumnWire:
-    return ColumnWire(
-        id=column.id,
-        name=column.name,
-        kind=str(column.type.kind.value),
-        precision=_digits(column.type)[0],
-        width=column.type.width,
-        element=None if column.type.element is None else _type_to_wire(column.type.element),
-        enum=_enum_to_wire(column.type.enum),
-        scale=_digits(column.type)[1],
-        nullable=column.nullable,
-        has_default=column.has_default,
-        default=to_physical(column.type, column.default),
-        missing=to_physical(column.type, column.missing),
-        state=column.state.value,
-        default_expression=column.default_expression,
-        computed=column.computed,
-        comment=column.comment,
-        hidden=column.hidden,
-        identity=None if column.identity is None else column.identity.value,
-    )
-
-
-def _table_from_wire(
-    wire: _TableWire, state: DescriptorState, modification_time: Timestamp
-) -> TableDescriptor:
-    return TableDescriptor(
-        id=wire.id,
-        name=wire.name,
-        database_id=wire.database_id,
-        schema_id=wire.schema_id,
-        version=wire.version,
-        modification_time=modification_time,
-        state=state,
-        columns=tuple(column_from_wire(column) for column in wire.columns),
-        primary_key=tuple(wire.primary_key),
-        primary_index_id=wire.primary_index_id,
-        locked=wire.locked,
-        parameters=wire.parameters,
-        next_column_id=wire.next_column_id,
-        next_index_id=wire.next_index_id,
-        indexes=tuple(index_from_wire(index) for index in wire.indexes),
-        new_primary=_optional_index(wire.new_primary),
-        old_primary=_optional_index(wire.old_primary),
-        constraints=tuple(constraint_from_wire(found) for found in wire.constraints),
-        referenced_by=tuple(wire.referenced_by),
-        schema_change_job=wire.schema_change_job,
-        drop_time=None if wire.drop_time is None else Timestamp(wire.drop_time),
-        comment=wire.comment,
-        view=_view(wire.view),
-        primary_name=wire.primary_name,
-        keyspace=None
-        if wire.keyspace is None
-        else Keyspace(ttl_seconds=wire.keyspace.ttl_seconds, replica=wire.keyspace.replica),
-        temporary=wire.temporary,
+    type = column.type
+    return ColumnWire.of(
+        column,
+        **_type_values(type),
+        element=None if type.element is None else TypeWire(**_type_values(type.element)),
+        default=to_physical(type, column.default),
+        missing=to_physical(type, column.missing),
     )
 
 
 def column_from_wire(wire: ColumnWire) -> Column:
-    element = None if wire.element is None else _type_from_wire(wire.element)
-    type = ColumnType(
-        TypeKind(wire.kind), wire.precision, wire.scale, wire.width, element, _enum(wire.enum)
-    )
+    type = _type(wire, None if wire.element is None else _type(wire.element))
     return Column(
-        id=wire.id,
-        name=wire.name,
+        **wire.values(*_OF_TYPES, "default", "missing"),
         type=type,
-        nullable=wire.nullable,
-        has_default=wire.has_default,
         default=from_physical(type, wire.default),
         missing=from_physical(type, wire.missing),
-        state=ElementState(wire.state),
-        default_expression=wire.default_expression,
-        computed=wire.computed,
-        comment=wire.comment,
-        hidden=wire.hidden,
-        identity=None if wire.identity is None else Identity(wire.identity),
     )
+
+
+_OF_TYPES = ("kind", "precision", "scale", "width", "element", "enum")
+"""The fields of a column that are its type's."""

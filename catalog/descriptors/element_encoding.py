@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import msgspec
 
@@ -21,36 +21,54 @@ WirePhysical: TypeAlias = Any
 """A `Physical`, which msgspec takes for ambiguous: text or bytes, by the column's type."""
 
 
-class IndexWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Wire(msgspec.Struct, frozen=True):
+    """The stored form of a value: its fields by their names, in the order in which they are stored.
+    A field that came later has a default, which values stored before it are read with."""
+
+    @classmethod
+    def of(cls, value: object, **others: object) -> Self:
+        """Returns the stored form of `value`, whose fields it takes but for those in `others`."""
+        same = {name: getattr(value, name) for name in cls.__struct_fields__ if name not in others}
+        return cls(**same, **others)
+
+    def values(self, *left_out: str) -> dict[str, Any]:
+        """Returns the fields by their names, for the class that they are of."""
+        values = msgspec.structs.asdict(self)
+        for name in left_out:
+            del values[name]
+        return values
+
+
+class IndexWire(Wire, frozen=True, forbid_unknown_fields=True):
     id: int
     name: str
-    columns: list[int]
-    kind: str
+    columns: tuple[int, ...]
+    kind: IndexKind
     unique: bool
-    storing: list[int]
-    state: str
-    suffix: list[int] | None = None
+    storing: tuple[int, ...]
+    state: ElementState
+    suffix: tuple[int, ...] | None = None
     empty: bool = False
     constraint: bool | None = None
     """Descriptors that are older than the field have None: each of their unique indexes is one."""
 
 
-class CheckWire(msgspec.Struct, frozen=True, tag_field="kind", tag="check"):
+class CheckWire(Wire, frozen=True, tag_field="kind", tag="check"):
     name: str
     expression: str
-    columns: list[int]
-    validity: str
+    columns: tuple[int, ...]
+    validity: Validity
     not_null_column: int | None
 
 
-class ForeignKeyWire(msgspec.Struct, frozen=True, tag_field="kind", tag="foreign key"):
+class ForeignKeyWire(Wire, frozen=True, tag_field="kind", tag="foreign key"):
     name: str
-    columns: list[int]
+    columns: tuple[int, ...]
     referenced_id: int
-    referenced_columns: list[int]
-    on_delete: str
-    on_update: str
-    validity: str
+    referenced_columns: tuple[int, ...]
+    on_delete: ReferentialAction
+    on_update: ReferentialAction
+    validity: Validity
     deferrable: bool = False
     initially_deferred: bool = False
 
@@ -58,79 +76,14 @@ class ForeignKeyWire(msgspec.Struct, frozen=True, tag_field="kind", tag="foreign
 ConstraintWire = CheckWire | ForeignKeyWire
 
 
-def index_to_wire(index: Index) -> IndexWire:
-    return IndexWire(
-        id=index.id,
-        name=index.name,
-        columns=list(index.columns),
-        kind=index.kind.value,
-        unique=index.unique,
-        storing=list(index.storing),
-        state=index.state.value,
-        suffix=None if index.suffix is None else list(index.suffix),
-        empty=index.empty,
-        constraint=index.constraint,
-    )
-
-
 def index_from_wire(wire: IndexWire) -> Index:
-    return Index(
-        id=wire.id,
-        name=wire.name,
-        columns=tuple(wire.columns),
-        kind=IndexKind(wire.kind),
-        unique=wire.unique,
-        storing=tuple(wire.storing),
-        state=ElementState(wire.state),
-        suffix=None if wire.suffix is None else tuple(wire.suffix),
-        empty=wire.empty,
-        constraint=wire.unique if wire.constraint is None else wire.constraint,
-    )
+    constraint = wire.unique if wire.constraint is None else wire.constraint
+    return Index(**wire.values("constraint"), constraint=constraint)
 
 
 def constraint_to_wire(constraint: Constraint) -> ConstraintWire:
-    match constraint:
-        case CheckConstraint():
-            return CheckWire(
-                name=constraint.name,
-                expression=constraint.expression,
-                columns=list(constraint.columns),
-                validity=constraint.validity.value,
-                not_null_column=constraint.not_null_column,
-            )
-        case ForeignKey():
-            return ForeignKeyWire(
-                name=constraint.name,
-                columns=list(constraint.columns),
-                referenced_id=constraint.referenced_id,
-                referenced_columns=list(constraint.referenced_columns),
-                on_delete=constraint.on_delete.value,
-                on_update=constraint.on_update.value,
-                validity=constraint.validity.value,
-                deferrable=constraint.deferrable,
-                initially_deferred=constraint.initially_deferred,
-            )
+    return (CheckWire if isinstance(constraint, CheckConstraint) else ForeignKeyWire).of(constraint)
 
 
 def constraint_from_wire(wire: ConstraintWire) -> Constraint:
-    match wire:
-        case CheckWire():
-            return CheckConstraint(
-                name=wire.name,
-                expression=wire.expression,
-                columns=tuple(wire.columns),
-                validity=Validity(wire.validity),
-                not_null_column=wire.not_null_column,
-            )
-        case ForeignKeyWire():
-            return ForeignKey(
-                name=wire.name,
-                columns=tuple(wire.columns),
-                referenced_id=wire.referenced_id,
-                referenced_columns=tuple(wire.referenced_columns),
-                on_delete=ReferentialAction(wire.on_delete),
-                on_update=ReferentialAction(wire.on_update),
-                validity=Validity(wire.validity),
-                deferrable=wire.deferrable,
-                initially_deferred=wire.initially_deferred,
-            )
+    return (CheckConstraint if isinstance(wire, CheckWire) else ForeignKey)(**wire.values())

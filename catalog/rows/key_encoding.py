@@ -37,7 +37,7 @@ from ...kvlayer.keys import (
 from ..values.column_types import DECIMAL_PRECISION_MAX, ColumnType
 from ..values.interval import ORDER_BIAS, ORDER_BYTES, Interval
 from ..values.physical import Physical
-from ..values.type_kinds import INTEGERS, TEXTS, TypeKind
+from ..values.type_kinds import FLOATS, INTEGERS, TEXTS, TypeKind
 
 PartWriter = Callable[[Any], bytes]
 PartsWriter = Callable[[Sequence[Any]], Sequence[bytes]]
@@ -106,33 +106,7 @@ class KeyEncoding:
 
 def part_writer(type: ColumnType) -> PartWriter:
     """The writer of a type's values, none NULL, as their part of a key."""
-    match type.kind:
-        case TypeKind.BOOL:
-            return lambda value: b"\x01" if value else b"\x00"
-        case (
-            TypeKind.INT2
-            | TypeKind.INT4
-            | TypeKind.INT8
-            | TypeKind.DATE
-            | TypeKind.TIME
-            | TypeKind.TIMESTAMP
-            | TypeKind.TIMESTAMPTZ
-        ):
-            return encode_int
-        case TypeKind.FLOAT4 | TypeKind.FLOAT8:
-            return encode_float
-        case TypeKind.DECIMAL:
-            return _encode_decimal
-        case TypeKind.STRING | TypeKind.VARCHAR | TypeKind.CHAR:
-            return lambda value: encode_bytes(value.encode())
-        case TypeKind.BYTES | TypeKind.ENUM:
-            return encode_bytes
-        case TypeKind.UUID:
-            return bytes
-        case TypeKind.INTERVAL:
-            return _encode_interval
-        case TypeKind.ARRAY | TypeKind.JSONB:
-            raise AssertionError(f"{type} is no type of a column")
+    return _encode_decimal if type.kind is TypeKind.DECIMAL else _PARTS[type.kind][0]
 
 
 def parts_writer(type: ColumnType) -> PartsWriter:
@@ -162,33 +136,10 @@ def _memoized(write: PartWriter, values: Iterable[Any]) -> list[bytes]:
 
 
 def part_reader(type: ColumnType) -> PartReader:
-    match type.kind:
-        case TypeKind.BOOL:
-            return lambda key, offset: (bool(key[offset]), offset + 1)
-        case (
-            TypeKind.INT2
-            | TypeKind.INT4
-            | TypeKind.INT8
-            | TypeKind.DATE
-            | TypeKind.TIME
-            | TypeKind.TIMESTAMP
-            | TypeKind.TIMESTAMPTZ
-        ):
-            return decode_int
-        case TypeKind.FLOAT4 | TypeKind.FLOAT8:
-            return decode_float
-        case TypeKind.DECIMAL:
-            return _decimal_reader(type.decimal[1])
-        case TypeKind.STRING | TypeKind.VARCHAR | TypeKind.CHAR:
-            return _read_string
-        case TypeKind.BYTES | TypeKind.ENUM:
-            return decode_bytes
-        case TypeKind.UUID:
-            return _read_sixteen
-        case TypeKind.INTERVAL:
-            return _read_interval
-        case TypeKind.ARRAY | TypeKind.JSONB:
-            raise AssertionError(f"{type} is no type of a column")
+    """The reader of a type's part of a key: its value, and where the next part begins."""
+    if type.kind is TypeKind.DECIMAL:
+        return _decimal_reader(type.decimal[1])
+    return _PARTS[type.kind][1]
 
 
 def _encode_decimal(text: str) -> bytes:
@@ -230,3 +181,19 @@ def _read_sixteen(key: bytes, offset: int) -> tuple[bytes, int]:
     if len(data) != 16:
         raise IndexError(f"key ends at {len(key)}, sixteen bytes wanted at {offset}")
     return data, offset + 16
+
+
+_PARTS: dict[TypeKind, tuple[PartWriter, PartReader]] = {
+    TypeKind.BOOL: (
+        lambda value: b"\x01" if value else b"\x00",
+        lambda key, offset: (bool(key[offset]), offset + 1),
+    ),
+    **dict.fromkeys(_INTEGERS, (encode_int, decode_int)),
+    **dict.fromkeys(FLOATS, (encode_float, decode_float)),
+    **dict.fromkeys(TEXTS, (lambda value: encode_bytes(value.encode()), _read_string)),
+    **dict.fromkeys((TypeKind.BYTES, TypeKind.ENUM), (encode_bytes, decode_bytes)),
+    TypeKind.UUID: (bytes, _read_sixteen),
+    TypeKind.INTERVAL: (_encode_interval, _read_interval),
+}
+"""The writer and the reader of each kind of columns that a key may have, but for DECIMAL, whose
+reader depends on its scale."""

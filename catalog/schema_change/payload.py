@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
 from ..descriptors.descriptor import TableDescriptor
 from ..descriptors.descriptor_encoding import ColumnWire, column_from_wire, column_to_wire
 from ..descriptors.element_encoding import (
-    CheckWire,
-    ForeignKeyWire,
+    ConstraintWire,
     IndexWire,
+    Wire,
     constraint_from_wire,
     constraint_to_wire,
     index_from_wire,
-    index_to_wire,
 )
 from .planner import plan
 from .stages import Stage
@@ -33,7 +31,7 @@ from .targets import (
 FORMAT = 1
 
 
-class _ColumnTarget(msgspec.Struct, frozen=True, tag="column"):
+class _ColumnTarget(Wire, frozen=True, tag="column"):
     column: ColumnWire
     filled: bool
     replaces: int | None
@@ -41,28 +39,28 @@ class _ColumnTarget(msgspec.Struct, frozen=True, tag="column"):
     interim: str | None
 
 
-class _IndexTarget(msgspec.Struct, frozen=True, tag="index"):
+class _IndexTarget(Wire, frozen=True, tag="index"):
     index: IndexWire
     empty: bool
 
 
-class _PrimaryTarget(msgspec.Struct, frozen=True, tag="primary"):
+class _PrimaryTarget(Wire, frozen=True, tag="primary"):
     index: IndexWire
     empty: bool
 
 
-class _ConstraintTarget(msgspec.Struct, frozen=True, tag="constraint"):
-    constraint: CheckWire | ForeignKeyWire
+class _ConstraintTarget(Wire, frozen=True, tag="constraint"):
+    constraint: ConstraintWire
     unproven: bool
     known: bool
     interim: str | None = None
 
 
-class _FactsTarget(msgspec.Struct, frozen=True, tag="facts"):
+class _FactsTarget(Wire, frozen=True, tag="facts"):
     label: str
     columns: list[ColumnWire]
     indexes: list[IndexWire]
-    constraints: list[tuple[str, CheckWire | ForeignKeyWire]]
+    constraints: list[tuple[str, ConstraintWire]]
     name: str | None
     parameters: dict[str, str] | None
     dropped: bool
@@ -152,76 +150,39 @@ def decode_progress(data: bytes | None, change: SchemaChange) -> SchemaChangePro
 
 def _element_to_wire(element: Element) -> _ElementWire:
     match element:
-        case ColumnElement():
-            return _ColumnTarget(
-                column_to_wire(element.column),
-                element.filled,
-                element.replaces,
-                element.replaced,
-                element.interim,
-            )
-        case IndexElement():
-            return _IndexTarget(index_to_wire(element.index), element.empty)
-        case PrimaryElement():
-            return _PrimaryTarget(index_to_wire(element.index), element.empty)
-        case ConstraintElement():
-            return _ConstraintTarget(
-                constraint_to_wire(element.constraint),
-                element.unproven,
-                element.known,
-                element.interim,
-            )
-        case FactsElement():
-            return _FactsTarget(
-                element.label,
-                [column_to_wire(column) for column in element.columns],
-                [index_to_wire(index) for index in element.indexes],
-                [(name, constraint_to_wire(found)) for name, found in element.constraints],
-                element.name,
-                None if element.parameters is None else dict(element.parameters),
-                element.dropped,
-                element.primary_name,
-                element.keyspace,
+        case ColumnElement(column=column):
+            return _ColumnTarget.of(element, column=column_to_wire(column))
+        case IndexElement(index=index):
+            return _IndexTarget.of(element, index=IndexWire.of(index))
+        case PrimaryElement(index=index):
+            return _PrimaryTarget.of(element, index=IndexWire.of(index))
+        case ConstraintElement(constraint=constraint):
+            return _ConstraintTarget.of(element, constraint=constraint_to_wire(constraint))
+        case FactsElement(parameters=parameters):
+            return _FactsTarget.of(
+                element,
+                columns=[column_to_wire(column) for column in element.columns],
+                indexes=[IndexWire.of(index) for index in element.indexes],
+                constraints=[(name, constraint_to_wire(c)) for name, c in element.constraints],
+                parameters=None if parameters is None else dict(parameters),
             )
 
 
 def _element_from_wire(wire: _ElementWire) -> Element:
     match wire:
-        case _ColumnTarget():
-            return ColumnElement(
-                column=column_from_wire(wire.column),
-                filled=wire.filled,
-                replaces=wire.replaces,
-                replaced=wire.replaced,
-                interim=wire.interim,
-            )
-        case _IndexTarget():
-            return IndexElement(index=index_from_wire(wire.index), empty=wire.empty)
-        case _PrimaryTarget():
-            return PrimaryElement(index=index_from_wire(wire.index), empty=wire.empty)
-        case _ConstraintTarget():
-            return ConstraintElement(
-                constraint=constraint_from_wire(wire.constraint),
-                unproven=wire.unproven,
-                known=wire.known,
-                interim=wire.interim,
-            )
+        case _ColumnTarget(column=column):
+            return ColumnElement(**wire.values("column"), column=column_from_wire(column))
+        case _IndexTarget(index=index):
+            return IndexElement(index=index_from_wire(index), empty=wire.empty)
+        case _PrimaryTarget(index=index):
+            return PrimaryElement(index=index_from_wire(index), empty=wire.empty)
+        case _ConstraintTarget(constraint=constraint):
+            given = wire.values("constraint")
+            return ConstraintElement(**given, constraint=constraint_from_wire(constraint))
         case _FactsTarget():
-            return _facts(wire)
-
-
-def _facts(wire: _FactsTarget) -> FactsElement:
-    fields: dict[str, Any] = {
-        "columns": tuple(column_from_wire(column) for column in wire.columns),
-        "indexes": tuple(index_from_wire(index) for index in wire.indexes),
-        "constraints": tuple((name, constraint_from_wire(c)) for name, c in wire.constraints),
-    }
-    return FactsElement(
-        label=wire.label,
-        name=wire.name,
-        parameters=wire.parameters,
-        dropped=wire.dropped,
-        primary_name=wire.primary_name,
-        keyspace=wire.keyspace,
-        **fields,
-    )
+            return FactsElement(
+                **wire.values("columns", "indexes", "constraints"),
+                columns=tuple(column_from_wire(column) for column in wire.columns),
+                indexes=tuple(index_from_wire(index) for index in wire.indexes),
+                constraints=tuple((name, constraint_from_wire(c)) for name, c in wire.constraints),
+            )

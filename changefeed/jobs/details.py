@@ -20,7 +20,6 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import ZERO, Timestamp, duration
 from ...kvlayer.settings import Settings
 from ...kvlayer.span import Span
-from ..contract.boundary_kind import BoundaryKind
 from ..contract.options import (
     SECRET_OPTIONS,
     ChangefeedOptions,
@@ -260,14 +259,6 @@ class _Entry(msgspec.Struct, array_like=True, frozen=True):
     timestamp: Timestamp
 
 
-class _Backfill(msgspec.Struct, frozen=True, kw_only=True):
-    table_id: int
-    at: Timestamp
-    kind: str
-    position: bytes
-    done: bool
-
-
 class SendingReport(msgspec.Struct, frozen=True, kw_only=True):
     """The figures that only the node that runs a replication's task knows of it, as it last told
     the others.
@@ -288,7 +279,7 @@ class _Progress(msgspec.Struct, frozen=True, kw_only=True):
     frontier: list[_Entry]
     resolved: Timestamp
     scan_complete: bool
-    backfills: list[_Backfill] = []
+    backfills: tuple[BackfillProgress, ...] = ()
     end: str | None = None
     sending: SendingReport | None = None
 
@@ -328,16 +319,7 @@ def encode_progress(progress: SinkProgress, sending: SendingReport | None = None
             frontier=[_Entry(span.start, span.end, at) for span, at in progress.frontier],
             resolved=progress.resolved,
             scan_complete=progress.scan_complete,
-            backfills=[
-                _Backfill(
-                    table_id=each.table_id,
-                    at=each.at,
-                    kind=each.kind.value,
-                    position=each.position,
-                    done=each.done,
-                )
-                for each in progress.backfills
-            ],
+            backfills=progress.backfills,
             sending=sending,
         )
     )
@@ -358,16 +340,7 @@ def decode_progress(data: bytes) -> SinkProgress:
         ),
         resolved=progress.resolved,
         scan_complete=progress.scan_complete,
-        backfills=tuple(
-            BackfillProgress(
-                table_id=each.table_id,
-                at=each.at,
-                kind=BoundaryKind(each.kind),
-                position=each.position,
-                done=each.done,
-            )
-            for each in progress.backfills
-        ),
+        backfills=progress.backfills,
     )
 
 

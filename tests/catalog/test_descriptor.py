@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tailrace.catalog.descriptors import descriptor_encoding, element_encoding
 from tailrace.catalog.descriptors.descriptor import (
     Column,
     DatabaseDescriptor,
     Descriptor,
     DescriptorState,
     SchemaDescriptor,
+    TableDescriptor,
     logically_equal,
 )
 from tailrace.catalog.descriptors.descriptor_encoding import (
@@ -22,6 +25,9 @@ from tailrace.catalog.descriptors.descriptor_encoding import (
     decode_descriptor,
     encode_descriptor,
 )
+from tailrace.catalog.descriptors.element_encoding import Wire
+from tailrace.catalog.descriptors.elements import CheckConstraint, ForeignKey, Index
+from tailrace.catalog.descriptors.keyspace import Keyspace
 from tailrace.catalog.descriptors.system_tables import INITIAL_DESCRIPTORS
 from tailrace.catalog.values.column_types import ColumnType
 from tailrace.catalog.values.errors import SQLError
@@ -79,6 +85,44 @@ def test_other_format_is_unreadable() -> None:
     for change in ({"format": 2}, {"kind": "view"}, {"id": "x"}):
         with pytest.raises(DescriptorUnreadable):
             decode_descriptor(msgspec.msgpack.encode({**wire, **change}), AT)
+
+
+def test_unknown_kinds_of_parts_are_unreadable() -> None:
+    """A part that a later version stores is not taken for something else."""
+    wire = msgspec.msgpack.decode(encode_descriptor(table()))
+    for change in ({"kind": "VECTOR"}, {"state": "resting"}, {"compressed": True}):
+        columns = [{**wire["columns"][0], **change}, *wire["columns"][1:]]
+        with pytest.raises(DescriptorUnreadable):
+            decode_descriptor(msgspec.msgpack.encode({**wire, "columns": columns}), AT)
+
+
+@pytest.mark.parametrize(
+    ("kind", "wire", "stored_otherwise"),
+    [
+        (TableDescriptor, descriptor_encoding._TableWire, {"modification_time"}),
+        (Column, descriptor_encoding.ColumnWire, {"type"}),
+        (Index, element_encoding.IndexWire, set()),
+        (CheckConstraint, element_encoding.CheckWire, set()),
+        (ForeignKey, element_encoding.ForeignKeyWire, set()),
+        (Keyspace, descriptor_encoding.KeyspaceWire, set()),
+    ],
+)
+def test_each_field_is_stored(
+    kind: type[Any], wire: type[Wire], stored_otherwise: set[str]
+) -> None:
+    """A field without a place in the bytes would be forgotten by the next reader."""
+    assert {each.name for each in fields(kind)} - {*wire.__struct_fields__} == stored_otherwise
+
+
+def test_unique_indexes_of_before_are_constraints() -> None:
+    index = Index(id=2, name="by_v", columns=(2,), unique=True)
+    wire = msgspec.msgpack.decode(
+        encode_descriptor(replace(table(), indexes=(index,), next_index_id=3))
+    )
+    del wire["indexes"][0]["constraint"]
+    found = decode_descriptor(msgspec.msgpack.encode(wire), AT)
+    assert isinstance(found, TableDescriptor)
+    assert [each.constraint for each in found.indexes] == [True]
 
 
 def test_logical_equality_ignores_version_time_and_lock() -> None:

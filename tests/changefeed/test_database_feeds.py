@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from tailrace.catalog.descriptors.descriptor import TableDescriptor
-from tailrace.catalog.descriptors.descriptor_state import DescriptorState
+from tailrace.catalog.descriptors.named_descriptor import DescriptorState
 from tailrace.catalog.descriptors.system_tables import DEFAULT_DATABASE_ID
 from tailrace.changefeed import DatabaseTables, FeedRequest
 from tailrace.changefeed.jobs.details import decode_details
