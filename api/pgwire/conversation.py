@@ -126,7 +126,8 @@ class Conversation:
                 case Sync():
                     await self._extended.sync()
                 case Query(text=text):
-                    await run_text(self._session, self._channel, self._output, self.guard, text)
+                    context = (self._session, self._channel, self._output, self.guard)
+                    await run_text(*context, self._extended, text)
                     await self._extended.end_portals()
                 case Malformed(error=error):
                     raise error

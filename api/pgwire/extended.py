@@ -14,6 +14,7 @@ from ...kvlayer.errors import TakesWaiting
 from ...sql import Apart, Result, Session, SessionState
 from ...sql.session.immediate import Outcome
 from ...sql.syntax.statements import CopyFrom, CopyTo
+from ...sql.syntax.transaction_statements import FetchCursor
 from . import replies
 from .channel import Channel
 from .copying import copy_in, copy_out
@@ -32,8 +33,10 @@ from .messages import (
 from .output import Output
 from .portals import (
     PORTALS_MAX,
+    SKIPPED,
     PendingRows,
     Portal,
+    RowEncoder,
     WireStatement,
     bind,
     hints_of,
@@ -267,8 +270,10 @@ class Extended:
             if prepared.together and not message.portal and await self._repeat(portal):
                 return
             await self._start(portal, executes_left=0)
-        elif portal.finished and not portal.result.returns_rows:
-            raise SQLError("55000", f'portal "{message.portal}" cannot be run')
+        else:
+            self._session.refuse_failed()
+            if portal.finished and not portal.result.returns_rows:
+                raise SQLError("55000", f'portal "{message.portal}" cannot be run')
         await self._send(portal, max(message.row_limit, 0))
 
     async def _repeat(self, portal: Portal) -> bool:
@@ -338,11 +343,7 @@ class Extended:
             portal.finished = True
             self._output.complete(result)
             return
-        if result.stream is not None:
-            count = await self._output.stream(result, portal.encode, limit)
-        else:
-            assert portal.rows is not None, portal
-            count = await self._output.rows(portal.rows, portal.encode, limit)
+        count = await self._take_rows(portal, result, portal.encode, limit)
         if limit and count == limit:
             self._channel.write(replies.PORTAL_SUSPENDED)
             portal.suspended = True
@@ -350,6 +351,33 @@ class Extended:
         portal.finished = True
         tag = f"SELECT {count}" if portal.suspended else None
         self._output.complete(result, tag)
+
+    async def _take_rows(
+        self, portal: Portal, result: Result, encode: RowEncoder, limit: int
+    ) -> int:
+        if result.stream is not None:
+            return await self._output.stream(result, encode, limit)
+        assert portal.rows is not None, portal
+        return await self._output.rows(portal.rows, encode, limit)
+
+    def has_portal(self, name: str) -> bool:
+        return name in self._portals
+
+    async def move(self, statement: FetchCursor) -> None:
+        """Carries out MOVE of a portal, which `Cursor.forward` of asyncpg sends. Raises SQLError
+        55000 where the portal has no rows, or they lie behind."""
+        portal, count = self._portals[statement.name], statement.count
+        if statement.single or (count is not None and count < 1):
+            raise SQLError("55000", "cursor can only scan forward")
+        if portal.result is None:
+            await self._start(portal, executes_left=0)
+        self._session.refuse_failed()
+        result = portal.result
+        if result is None or portal.encode is None:
+            raise SQLError("55000", f'portal "{statement.name}" has no rows')
+        moved = await self._take_rows(portal, result, SKIPPED, count or 0)
+        portal.suspended = True
+        self._channel.write(replies.command_complete(f"MOVE {moved}"))
 
     async def _close_portal(self, name: str) -> None:
         """Ends the portal, and what is still to come of its result."""

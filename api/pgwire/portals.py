@@ -280,6 +280,19 @@ class RowEncoder:
         return [head(b"D", len(body) + 6, count) + body for body in bodies]
 
 
+class _Skipped(RowEncoder):
+    """No DataRow for any row: a client moves over them."""
+
+    def one(self, row: Row) -> bytes:
+        return b""
+
+    def many(self, rows: Sequence[Row]) -> list[bytes]:
+        return []
+
+
+SKIPPED = _Skipped((), ())
+
+
 def _cells(encode: Encoder, values: Sequence[object]) -> list[bytes]:
     """Values of a column, each behind its length."""
     pack = _LENGTH.pack

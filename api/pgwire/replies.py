@@ -74,6 +74,7 @@ def _fields(told: SQLError, severity: Severity) -> bytes:
         (b"t", violated and violated.table),
         (b"c", violated and violated.column),
         (b"n", violated and violated.constraint),
+        (b"R", told.routine),
     ]
     return b"".join(code + text(value) for code, value in fields if value) + b"\0"
 

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from ...sql import ClosedOnError, Session
 from ...sql.syntax.statements import CopyFrom, CopyTo
+from ...sql.syntax.transaction_statements import FetchCursor
 from . import replies
 from .channel import Channel
 from .copying import copy_in, copy_out
+from .extended import Extended
 from .interruption import Guard
 from .output import Output
 
 
 async def run_text(
-    session: Session, channel: Channel, output: Output, guard: Guard, text: str
+    session: Session,
+    channel: Channel,
+    output: Output,
+    guard: Guard,
+    extended: Extended,
+    text: str,
 ) -> None:
     """Runs the statements of a Query as one batch: one transaction, unless it says BEGIN.
+
+    A portal of `extended` is a cursor, too, for MOVE.
 
     Raises SQLError at the first that fails.
     """
@@ -30,6 +39,8 @@ async def run_text(
                 await copy_in(session, channel, output, guard, statement, text, more=more)
             case CopyTo() as statement:
                 await copy_out(session, channel, output, guard, statement, text, more=more)
+            case FetchCursor(moves=True) as statement if extended.has_portal(statement.name):
+                await extended.move(statement)
             case _:
                 result = await guard.run(session.run(prepared, more=more, streamed=True))
                 async with ClosedOnError(result):

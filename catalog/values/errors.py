@@ -22,8 +22,9 @@ class SQLError(Error):
 
     The message is in lower case and without a full stop; detail and hint are sentences. `position`
     is the one-based character of the statement at which it went wrong. Codes are those of
-    PostgreSQL's appendix A. `statement` is set by sessions: the zero-based place of the statement
-    that failed in a text of several.
+    PostgreSQL's appendix A. `routine` is the function of PostgreSQL's source that raises the error,
+    given only where drivers tell the error by it. `statement` is set by sessions: the zero-based
+    place of the statement that failed in a text of several.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class SQLError(Error):
         hint: str | None = None,
         position: int | None = None,
         violated: Violated | None = None,
+        routine: str | None = None,
     ) -> None:
         super().__init__(message)
         assert len(sqlstate) == 5, sqlstate
@@ -44,6 +46,7 @@ class SQLError(Error):
         self.hint = hint
         self.position = position
         self.violated = violated
+        self.routine = routine
         self.statement: int | None = None
 
     def __str__(self) -> str:

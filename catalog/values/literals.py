@@ -1,13 +1,12 @@
 """Literals: the text forms that each type reads, after PostgreSQL's input functions.
 
-What would lose something is refused, where PostgreSQL now and then rounds: a seventh fractional
-digit of a second, or the offset of a time zone given for a TIMESTAMP.
+Digits of a second beyond the sixth are rounded, as there: lib/pq writes nanoseconds.
 """
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from math import isinf
 from uuid import UUID
@@ -114,9 +113,12 @@ def read_time(text: str) -> time:
         moment = time.fromisoformat(body if len(hour) == 2 else f"0{body}")
     except ValueError:
         raise _no_time(text, body) from None
-    if _finer_than_microseconds(body):
-        raise SQLError("22007", f'time "{text}" is finer than a microsecond')
-    return moment.replace(tzinfo=None)
+    clock = moment.replace(tzinfo=None)
+    if not _is_rounded_up(body):
+        return clock
+    if clock == time.max:
+        raise _no_time(text, body)
+    return (datetime.combine(date.min, clock) + _MICROSECOND).time()
 
 
 def _no_time(text: str, body: str) -> SQLError:
@@ -171,9 +173,10 @@ def _read_moment(text: str, type_name: str) -> datetime:
         moment = datetime.fromisoformat(body)
     except ValueError:
         raise invalid_text(type_name, text, "22007") from None
-    if _finer_than_microseconds(body):
-        raise SQLError("22007", f'{type_name} "{text}" is finer than a microsecond')
-    return moment
+    try:
+        return moment + _MICROSECOND if _is_rounded_up(body) else moment
+    except OverflowError:
+        raise SQLError("22008", f'{type_name} out of range: "{text}"') from None
 
 
 _PLAIN_MOMENT = re.compile(
@@ -200,13 +203,17 @@ def _with_whole_offset(text: str, found: re.Match[str]) -> str:
     return f"{day}T{clock or '00:00'}{sign}{hours:02}:{minutes:02}"
 
 
-def _finer_than_microseconds(body: str) -> bool:
-    """Whether digits beyond the sixth, which `fromisoformat` drops silently, say anything."""
-    _, point, fraction = body.replace(",", ".").partition(".")
-    digits = 0
-    while point and digits < len(fraction) and fraction[digits].isdigit():
-        digits += 1
-    return any(digit != "0" for digit in fraction[6:digits])
+_MICROSECOND = timedelta(microseconds=1)
+_LONG_FRACTION = re.compile(r"[.,](\d{6})(\d+)", re.ASCII)
+
+
+def _is_rounded_up(body: str) -> bool:
+    """Whether the digits beyond microseconds, which `fromisoformat` drops, round the text up.
+
+    Halves go to the even microsecond, as in PostgreSQL.
+    """
+    found = _LONG_FRACTION.search(body)
+    return found is not None and round(float(f"{found[1]}.{found[2]}")) > int(found[1])
 
 
 def read_uuid(text: str) -> UUID:

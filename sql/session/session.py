@@ -312,6 +312,10 @@ class Session:
             except BaseException as error:
                 await self._failed(error)
 
+    def refuse_failed(self) -> None:
+        """Raises SQLError 25P02 in a failed transaction, whose results have no more rows."""
+        self._transactions.refuse_failed()
+
     @asynccontextmanager
     async def sending(self, result: Result) -> AsyncIterator[None]:
         """Around the taking of a result's batches: its statement runs until then.

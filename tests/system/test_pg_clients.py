@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -283,6 +283,49 @@ def test_a_pool_of_asyncpg_hands_connections_on(server: ServerProcess) -> None:
                 assert await connection.fetchval("SELECT current_user") == "root"
                 assert await connection.fetchval("SHOW application_name") == "pool"
         await pool.close()
+
+    asyncio.run(run())
+
+
+def test_a_cursor_of_asyncpg_skips_rows(
+    server: ServerProcess, client: psycopg.Connection[Any]
+) -> None:
+    client.execute("INSERT INTO t SELECT n, n FROM generate_series(1, 600) AS n")
+
+    async def run(connection: asyncpg.Connection[Any]) -> None:
+        async with connection.transaction():
+            cursor = await connection.cursor("SELECT id FROM t ORDER BY id")
+            assert await cursor.forward(300) == 300
+            assert [row["id"] for row in await cursor.fetch(2)] == [301, 302]
+            assert await cursor.forward(1000) == 298
+
+    by_asyncpg(server, run)
+
+
+def test_asyncpg_prepares_again_where_columns_have_changed(
+    server: ServerProcess, client: psycopg.Connection[Any]
+) -> None:
+    """It keeps statements, and tells the error by the routine of PostgreSQL that raises it."""
+    client.execute("INSERT INTO t VALUES (1, 5)")
+
+    async def run(connection: asyncpg.Connection[Any]) -> None:
+        read = "SELECT * FROM t WHERE id = $1"
+        assert tuple(await connection.fetchrow(read, 1) or ()) == (1, 5)
+        client.execute("ALTER TABLE t ADD COLUMN note STRING DEFAULT 'none'")
+        assert tuple(await connection.fetchrow(read, 1) or ()) == (1, 5, "none")
+
+    by_asyncpg(server, run)
+
+
+def by_asyncpg(
+    server: ServerProcess, work: Callable[[asyncpg.Connection[Any]], Awaitable[None]]
+) -> None:
+    async def run() -> None:
+        connection = await asyncpg.connect(
+            host="127.0.0.1", port=server.pg_port, user="root", database="defaultdb"
+        )
+        await work(connection)
+        await connection.close()
 
     asyncio.run(run())
 

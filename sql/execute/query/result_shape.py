@@ -49,7 +49,8 @@ async def columns_of(
 def check_columns_same(
     described: Sequence[ResultColumn] | None, found: Sequence[ResultColumn] | None
 ) -> None:
-    """Raises SQLError 0A000 where a client was told of other columns than there are now."""
+    """Raises SQLError 0A000 where a client was told of other columns than there are now. Drivers
+    prepare the statement again for that routine alone."""
     if described is None or found is None or described is found:
         return
     before, now = ([(each.name, each.type.kind) for each in told] for told in (described, found))
@@ -59,6 +60,7 @@ def check_columns_same(
             "cached plan must not change result type",
             detail="The schema has changed since the statement was prepared.",
             hint="Prepare the statement again.",
+            routine="RevalidateCachedQuery",
         )
 
 

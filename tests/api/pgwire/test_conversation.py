@@ -50,6 +50,10 @@ def _frame(kind: bytes, body: bytes) -> bytes:
     return kind + pack("!I", len(body) + 4) + body
 
 
+def query(text: str) -> bytes:
+    return _frame(b"Q", text.encode() + b"\0")
+
+
 DESCRIBE = _frame(b"D", b"P\0")
 SYNC = _frame(b"S", b"")
 
@@ -118,6 +122,45 @@ def test_a_sync_that_comes_late_ends_the_same_transaction() -> None:
             client.raw(ending + (SYNC if ending != SYNC else b""))
             await client.until_ready()
             assert await client.query("SELECT id FROM t") == rows
+
+    at_door(work)
+
+
+def test_a_portal_is_moved_by_its_name() -> None:
+    """As `Cursor.forward` of asyncpg moves it."""
+
+    async def work(door: PgDoor, client: WireClient) -> None:
+        await client.query("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd')")
+        await client.query("BEGIN")
+        rows = parse("SELECT note FROM t ORDER BY id", "s") + bind(name="s", portal="p")
+        client.raw(rows + SYNC)
+        assert await kinds(client) == "12Z"
+        for move, tag in [("MOVE FORWARD 2 IN p", b"MOVE 2\0"), ("MOVE p", b"MOVE 1\0")]:
+            client.raw(query(move))
+            assert (await client.until_ready())[0] == (b"C", tag)
+        client.raw(execute(1, portal="p") + SYNC)
+        assert (await client.until_ready())[0][1].endswith(b"d")
+        client.raw(query("MOVE ALL FROM p"))
+        assert (await client.until_ready())[0] == (b"C", b"MOVE 0\0")
+        with pytest.raises(WireError) as caught:
+            await client.query("MOVE BACKWARD 1 IN p")
+        assert caught.value.sqlstate == "55000"
+
+    at_door(work)
+
+
+def test_a_portal_gives_nothing_in_a_failed_transaction() -> None:
+    async def work(door: PgDoor, client: WireClient) -> None:
+        await client.query("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+        await client.query("BEGIN")
+        rows = parse("SELECT note FROM t ORDER BY id", "s") + bind(name="s", portal="p")
+        client.raw(rows + execute(1, portal="p") + SYNC)
+        assert await kinds(client) == "12DsZ"
+        with pytest.raises(WireError):
+            await client.query("SELECT 1 / 0")
+        for asked in (execute(portal="p") + SYNC, query("MOVE p")):
+            client.raw(asked)
+            assert await kinds(client) == "EZ"
 
     at_door(work)
 
