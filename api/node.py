@@ -69,7 +69,7 @@ from ..changefeed.sinks.worker_tokens import WorkerTokens
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.engine import EngineFailed
-from ..kvlayer.errors import ClockStopped, StoreClosed, StoreFull, StoreUnreachable
+from ..kvlayer.errors import ClockStopped, KVError
 from ..kvlayer.files.data_folder import DataFolderError
 from ..kvlayer.log import LogCorrupt
 from ..kvlayer.process.offload import Offload, ThreadOffload
@@ -246,7 +246,7 @@ class Node:
                 node = await _assemble(base, None)
             except (AuthorityError, DataFolderError, JoinTokenError) as error:
                 raise NodeRefused(str(error)) from error
-            except (StoreClosed, StoreFull, StoreUnreachable) as error:
+            except KVError as error:
                 raise NodeRefused(f"cannot join {target.address}: {error}") from error
             node._closing = closing.pop_all()
         return node

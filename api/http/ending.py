@@ -1,4 +1,4 @@
-"""Replies without an end of their own: they end when the server is told to stop."""
+"""Replies that end because the server was told to stop."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
+
+from ...catalog.values.errors import SQLError
+from .problems import problem
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -19,12 +22,18 @@ def mark_endless(request: Request) -> None:
     request.state.endless = True
 
 
+_STOPPED = SQLError(
+    "57P01", "the server ends, and has cancelled the request", hint="Ask again when it is back."
+)
+
+
 class EndingReplies:
     """An application whose endless replies end when it is told to.
 
     They hear that their client has gone, for which every stream listens, and their last chunk is
     sent. Whatever has an end of its own may come to it: a client could not tell a part of it from
-    the whole.
+    the whole. The server cancels what has not, after its patience: who was told nothing yet is told
+    of that.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -43,7 +52,7 @@ class EndingReplies:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        end, asked = asyncio.Event(), False
+        end, asked, answered = asyncio.Event(), False, False
 
         async def receiving() -> Message:
             nonlocal asked
@@ -54,6 +63,8 @@ class EndingReplies:
             return message
 
         async def sending(message: Message) -> None:
+            nonlocal answered
+            answered = True
             if message["type"] == "http.response.start" and scope.get("state", {}).get(_ENDLESS):
                 self._begun.add(end)
                 if self._stopped:
@@ -64,6 +75,10 @@ class EndingReplies:
             await self._app(scope, receiving, sending)
             if end.is_set():
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except asyncio.CancelledError:
+            if not self._stopped or answered:
+                raise
+            await problem(_STOPPED).response()(scope, receive, send)
         finally:
             self._begun.discard(end)
 

@@ -41,6 +41,7 @@ _STATUS_BY_STATE = {
     "53100": 507,  # the disk is full
     "54000": 413,  # program limit exceeded
     "08006": 503,  # the store's server cannot be reached
+    "57P01": 503,  # the server ends
     "57P03": 503,  # cannot connect now
     "58030": 503,  # I/O error: the store stopped accepting writes
     "XX000": 500,

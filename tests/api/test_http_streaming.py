@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import time
@@ -11,7 +12,9 @@ import httpx2
 import pyarrow as pa
 import pyarrow.ipc
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
+from tailrace.api.http.ending import EndingReplies
 from tests.harness.http_door import ARROW, JSON_LINES, HttpDoor, problem_of
 
 SERIES = "SELECT i, i * 2 AS double FROM generate_series(1, 100000) AS s(i)"
@@ -140,3 +143,28 @@ def test_fault_of_a_statement_is_its_error(door: HttpDoor) -> None:
     assert (answer.status_code, answer.json()["sqlstate"]) == (500, "XX000")
     assert answer.json()["statement"] == 0
     assert door.rows("SELECT 1") == [[1]]
+
+
+def test_request_that_outlasts_the_servers_patience_is_told() -> None:
+    sent: list[Message] = []
+
+    async def never(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.Event().wait()
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def ask() -> None:
+        replies = EndingReplies(never)
+        asked = asyncio.create_task(replies({"type": "http"}, receive, send))
+        await asyncio.sleep(0)
+        replies.stop()
+        asked.cancel()  # as uvicorn does
+        await asked
+
+    asyncio.run(ask())
+    assert sent[0]["status"] == 503
+    assert b"57P01" in sent[1]["body"]
