@@ -45,18 +45,19 @@ async def check_two_versions(
 
     A lease counts while it and its session are both unexpired at the transaction's read timestamp;
     what has expired there stays so at the commit timestamp, which is never lower. The rows are read
-    by the transaction, so a lease that slips in makes it retry. Sessions are read of older
-    versions' leases alone: a session that lives is written with each heartbeat, and a transaction
-    that had read it would fail by the next one.
+    by the transaction, so a lease that slips in makes it retry. Only older versions' leases and
+    their sessions are read: a session that lives is written with each heartbeat, and the newest
+    version is leased at any moment, also by the transaction's own first statement.
     """
     at = transaction.read_timestamp
-    for key, body in await transaction.scan(leases_on(descriptor_id)):
+    start = leases_on(descriptor_id).start
+    for key, body in await transaction.scan(Span(start, start + encode_int(newest))):
         _, version, node_id, session_id, expiration = _leases.decode_row(key, body)
         assert isinstance(version, int)
         assert isinstance(node_id, int)
         assert isinstance(session_id, str)
         assert isinstance(expiration, int)
-        if version >= newest or expiration <= at:
+        if expiration <= at:
             continue
         if await _session_expiration(transaction, session_id) > at:
             raise DescriptorLeased(

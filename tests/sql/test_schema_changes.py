@@ -68,6 +68,22 @@ def test_column_with_a_default_rewrites_nothing(sim: Simulation, locked: bool) -
     sim.run(scenario())
 
 
+def test_transaction_alters_what_it_has_read(sim: Simulation) -> None:
+    """Its first statement leases the version that the ALTER follows, as migrations of rows do."""
+
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            await node.sql(TABLE)
+            for name in ("a", "b"):
+                await node.sql("BEGIN")
+                await node.sql(f"UPDATE t SET n = {len(name)} WHERE n IS NULL")
+                await node.sql(f"ALTER TABLE t ADD COLUMN {name} INT8 DEFAULT 1")
+                await node.sql("COMMIT")
+            assert len((await table_of(node)).visible_columns) == 5
+
+    sim.run(scenario())
+
+
 def test_volatile_default_fills_every_row(sim: Simulation, locked: bool) -> None:
     async def scenario() -> None:
         async with sql_node(sim) as node:
