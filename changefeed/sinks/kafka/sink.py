@@ -136,4 +136,4 @@ def _slices(rows: pa.Table) -> Iterator[Messages]:
     for start in range(0, rows.num_rows, SLICE_MESSAGES):
         columns = rows.slice(start, SLICE_MESSAGES)
         parts = (columns.column(name).to_pylist() for name in (TOPIC, KEY, VALUE))
-        yield Messages.of(map(Message._make, zip(*parts, strict=True)))
+        yield Messages.of(Message(*message) for message in zip(*parts, strict=True))
