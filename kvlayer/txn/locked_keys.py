@@ -84,6 +84,11 @@ class LockedKeys:
                 self._portions.pop()
         return taken
 
+    def spans(self) -> Iterator[Span]:
+        """Yields spans that hold all of the keys, one a portion."""
+        for portion in self._portions:
+            yield Span(portion.least, portion.greatest + b"\x00")
+
     def first_in(self, span: Span) -> bytes | None:
         """Returns a key of the span, or None."""
         for portion in self._portions:

@@ -72,6 +72,7 @@ def commit(host: TransactionHost, record: TransactionRecord, *, commit_called_ns
         index = host.propose((verdict,))
     record.status = TransactionStatus.COMMITTED
     host.committed(at, index)
+    _cover_locks(host, record)
     free_locks(host, record)
     if whole:
         _release(host, record, resolved)
@@ -91,8 +92,10 @@ def _commit_buffer(host: TransactionHost, record: TransactionRecord, commit_call
     version = WriteValue(at, list(written), [value for _, value in written.values()])
     index = host.propose((version,), lowest=at, commit_called_ns=commit_called_ns)
     record.status = COMMITTED
-    record.buffer.clear()
     host.committed(at, index)
+    if record.shares or len(record.locks) > len(written):
+        _cover_locks(host, record)
+    record.buffer.clear()
     free_locks(host, record)
     host.ended(record, index)
     return index
@@ -131,6 +134,23 @@ def push(host: TransactionHost, record: TransactionRecord) -> None:
         host.propose((UpdateIntent(record.id, at),))
         host.closed.hold(record.id, at)
     record.move(at)
+
+
+def _cover_locks(host: TransactionHost, record: TransactionRecord) -> None:
+    """From this step on nobody writes what the transaction had locked at or below its commit.
+
+    Who waited for the lock may stand below: its write would lie before the commit, and show a time
+    at which the one that came later was there alone. What a serializable transaction has read is
+    proven and covered up to its commit already.
+    """
+    if record.isolation is Isolation.SERIALIZABLE:
+        return
+    for locked in (record.locks, record.shares):
+        if len(locked) <= COMMAND_ROWS_MAX:
+            host.points_read(list(locked), record.write_timestamp, record)
+        else:
+            for span in locked.spans():
+                host.span_read(span, record.write_timestamp, record)
 
 
 def free_locks(host: TransactionHost, record: TransactionRecord) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import dataclass
+from random import Random
 from unittest.mock import patch
 
 from tailrace.kvlayer import clock
@@ -24,12 +25,14 @@ from tailrace.kvlayer.txn import limits, locked_keys, resolution
 from tests.harness.simulation import Simulation
 from tests.simulation.kv_clients import KEYS, TABLE_SPANS, Clients
 from tests.simulation.kv_followers import Follower, RangeFollower, SpanFollower
+from tests.simulation.kv_lockers import Lockers
 from tests.simulation.kv_machine import Machine
 from tests.simulation.kv_model import KVModel
 from tests.simulation.kv_nemeses import Nemeses
 
 LIVES_MAX = 3
 CLIENTS_MAX = 6
+LOCKERS_MAX = 4
 SETTLE_SECONDS = 60.0
 """Far above every interval of the store: what has not come by then never comes."""
 
@@ -50,6 +53,8 @@ class StoreRun:
     def __init__(self, seed: int) -> None:
         self.sim = Simulation(seed)
         self.random = self.sim.random
+        # Of every second seed. What chance they have is their own.
+        self.locks_random = None if seed % 2 else Random(f"{seed}:lockers")
         self.machine = Machine(self.sim)
         self.model = KVModel()
         self.counts: Counter[str] = Counter()
@@ -133,6 +138,9 @@ class StoreRun:
         clients = Clients(store, self.model, self.random, self.counts)
         nemeses = Nemeses(self.machine, store, self.model, self.random, self.counts)
         works = [clients.work(stop) for _ in range(self.random.randint(2, CLIENTS_MAX))]
+        if self.locks_random is not None:
+            lockers = Lockers(store, self.model, self.locks_random, self.counts)
+            works += [lockers.work(stop) for _ in range(self.locks_random.randint(1, LOCKERS_MAX))]
         strikes = [nemeses.strike(stop) for _ in range(2)]
         return [asyncio.create_task(work) for work in (*works, *strikes)]
 

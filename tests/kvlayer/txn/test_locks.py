@@ -399,3 +399,30 @@ def test_the_end_frees_all_keys_and_forgets_them_in_portions(
             await late.rollback()
 
     sim.run(main())
+
+
+@pytest.mark.parametrize("count", [1, 300])
+@pytest.mark.parametrize("mode", LockMode)
+@pytest.mark.parametrize("buffered", [True, False])
+def test_who_waited_for_a_lock_writes_above_the_holders_commit(
+    mode: LockMode, count: int, buffered: bool
+) -> None:
+    """Else there would be a time at which the later write was there, and the earlier was not."""
+    sim = Simulation(44)
+    names = [key(f"{number:03}") for number in range(count)]
+
+    async def main() -> None:
+        async with running_store(sim, settings=None if buffered else unbuffered()) as store:
+            holder = store.begin(isolation=Isolation.READ_COMMITTED)
+            await holder.lock(names, mode=mode)
+            waiter = store.begin()
+            waiting = asyncio.create_task(waiter.put([names[-1]], [b"later"]))
+            while not store._ranges.locks._queues:
+                await asyncio.sleep(0)
+            await holder.begin_statement()
+            await holder.put([key("written")], [b"earlier"])
+            earlier = await holder.commit()
+            await waiting
+            assert await waiter.commit() > earlier
+
+    sim.run(main())
