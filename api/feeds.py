@@ -269,11 +269,12 @@ class JobServices:
         )
 
     async def list(self, *, changefeeds_only: bool) -> Sequence[JobSummary]:
-        return [
-            await self._summary(job)
-            for job in await self._registry.list()
-            if job.kind == JOB_KIND or not changefeeds_only
-        ]
+        found: list[JobSummary] = []
+        for job in await self._registry.list():
+            if job.kind == JOB_KIND or not changefeeds_only:
+                found.append(await self._summary(job))
+                await asyncio.sleep(0)  # each of hundreds takes some tenths of a millisecond
+        return found
 
     async def find(self, job_ids: Sequence[int]) -> Sequence[JobSummary]:
         found: list[JobSummary] = []
@@ -310,6 +311,8 @@ class JobServices:
 
     async def _running_status(self, job: JobRecord, status: FeedStatus) -> str:
         """The words for a feed's state; of one that runs elsewhere only that node knows more."""
+        if job.state is JobState.PAUSED:
+            return str(job.state.value)
         node_id = job.claim_node_id
         if node_id is None or node_id == self._node_id:
             return status.running_status

@@ -7,11 +7,11 @@ import re
 
 import msgspec
 
-from ...catalog.jobs import JobRecord
-from ...changefeed import JOB_KIND
-from ...changefeed.pipeline.live import LiveFeed
+from ...catalog.jobs import JobState
+from ...changefeed.pipeline.live import FeedState, LiveFeed
 from ...changefeed.pipeline.stage_times import Milestone
-from ...kvlayer.clock import ZERO, seconds_between
+from ...kvlayer.clock import seconds_between
+from ...sql import JobSummary
 from ..node import Node
 
 FRESH_SECONDS = 0.5
@@ -21,12 +21,13 @@ RECENT_SAMPLES = 500
 """Percentiles on the page are of the latest commits; sorting more of them would hold the loop."""
 
 FINISHED_MAX = 20
-"""How many ended feeds are shown, the latest first."""
+"""How many failed feeds are shown, and how many that ended otherwise, the latest first."""
 
 
 class FeedRow(msgspec.Struct, kw_only=True):
     """One changefeed. `behind_ms` is now less resolved, None before anything is resolved.
 
+    `state` is the job's, or `retrying` while a feed that failed waits before it tries again.
     `rows` counts what this process emitted; a page makes a rate of two of them. Latencies run from
     the call of commit to the sink's receipt (emit) and to the sink's commit (sink).
     """
@@ -74,35 +75,40 @@ class Overview:
 
     async def _look(self) -> OverviewReply:
         node = self._node
-        jobs = [job for job in await node.jobs.list() if job.kind == JOB_KIND]
-        running = [job for job in jobs if not job.state.final]
-        ended = [job for job in jobs if job.state.final][-FINISHED_MAX:]
+        jobs = await node.services.jobs.list(changefeeds_only=True)
+        running = [job for job in jobs if job.finished is None]
+        ended = [job for job in jobs if job.finished is not None]
+        failed = [job for job in ended if job.state == JobState.FAILED.value][-FINISHED_MAX:]
+        others = [job for job in ended if job.state != JobState.FAILED.value][-FINISHED_MAX:]
         await node.store.now()  # the clock is where rows are behind of
-        feeds = [await self._row(job) for job in [*reversed(running), *reversed(ended)]]
+        feeds = []
+        for job in (*reversed(failed), *reversed(running), *reversed(others)):
+            feeds.append(self._row(job))
+            await asyncio.sleep(0)  # to sort the latencies of hundreds is no one step
         return OverviewReply(
             store_id=node.store.id,
             monotonic_ms=node.store.clock.wall.monotonic_ns() / 1e6,
             feeds=feeds,
         )
 
-    async def _row(self, job: JobRecord) -> FeedRow:
+    def _row(self, job: JobSummary) -> FeedRow:
         node = self._node
-        progress = await node.jobs.progress(job.id)
-        status = node.feeds.status(job.id, job.payload, progress)
+        final = job.finished is not None
         behind = None
-        if status.resolved != ZERO and not job.state.final:
-            behind = 1e3 * max(0.0, seconds_between(status.resolved, node.store.clock.last))
+        if job.resolved is not None and not final:
+            behind = 1e3 * max(0.0, seconds_between(job.resolved, node.store.clock.last))
         live = node.feeds.feed(job.id)
+        retries = live is not None and live.state is FeedState.BACKOFF
         row = FeedRow(
             job_id=str(job.id),
-            state=job.state.value,
-            status=None if job.state.final else _BEHIND.sub("", status.running_status),
-            tables=", ".join(status.full_table_names),
-            sink=status.sink_uri,
-            final=job.state.final,
+            state=FeedState.BACKOFF.value if retries else job.state,
+            status=None if job.running_status is None else _BEHIND.sub("", job.running_status),
+            tables=job.tables or "",
+            sink=job.sink or "",
+            final=final,
             behind_ms=behind,
             rows=0 if live is None else live.rows_emitted,
-            error=job.error if job.state.final else None,
+            error=job.error,
         )
         if live is not None:
             _add_latencies(row, live)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from html.parser import HTMLParser
 from typing import Any
 
@@ -12,9 +13,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tailrace.api.web.assets import STATIC
 from tailrace.api.web.overview import Overview
+from tailrace.catalog.jobs import JobState
+from tailrace.changefeed.pipeline.live import FeedState
 from tests.harness.http_door import HttpDoor, problem_of
+from tests.harness.webhook_receiver import WebhookReceiver
 
 PAGES = ("/", "/compare")
+PATIENCE_SECONDS = 20.0
 
 
 def first_event(door: HttpDoor, path: str) -> dict[str, Any]:
@@ -88,6 +93,71 @@ def test_how_far_behind_is_said_once(door: HttpDoor) -> None:
     feed = json.loads(door.run(Overview(door.node).render()))["feeds"][0]
     assert feed["behind_ms"] > 0
     assert "behind" not in feed["status"]
+
+
+def test_a_feed_that_an_error_paused_says_why(door: HttpDoor) -> None:
+    door.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
+    job = door.rows("CREATE CHANGEFEED FOR t INTO 'null://' WITH on_error = 'pause'")[0][0]
+    door.sql(f"SELECT wait_for_changefeed({job})")
+    door.sql("DROP TABLE t")
+    door.run(door.node.jobs.wait(job, JobState.PAUSED, timeout=PATIENCE_SECONDS))
+    feed = json.loads(door.run(Overview(door.node).render()))["feeds"][0]
+    assert feed["state"] == "paused"
+    assert "paused by an error" in feed["status"]
+    assert "was dropped" in feed["status"]
+
+
+def test_a_failed_feed_stands_before_those_that_run(door: HttpDoor) -> None:
+    door.sql("CREATE TABLE t (k INT8 PRIMARY KEY); CREATE TABLE u (k INT8 PRIMARY KEY)")
+    failed, running, canceled = (
+        door.rows(f"CREATE CHANGEFEED FOR {table} INTO 'null://'")[0][0] for table in "tuu"
+    )
+    door.sql(f"SELECT wait_for_changefeed({failed})")
+    door.sql(f"DROP TABLE t; CANCEL JOB {canceled}")
+    for job, state in ((failed, JobState.FAILED), (canceled, JobState.CANCELED)):
+        door.run(door.node.jobs.wait(job, state, timeout=PATIENCE_SECONDS))
+    feeds = json.loads(door.run(Overview(door.node).render()))["feeds"]
+    assert [feed["job_id"] for feed in feeds] == [str(failed), str(running), str(canceled)]
+    assert "was dropped" in feeds[0]["error"]
+
+
+def test_a_feed_whose_receiver_fails_is_shown_as_retrying(door: HttpDoor) -> None:
+    door.sql("SET CLUSTER SETTING changefeed.webhook.private_addresses.enabled = true")
+    door.sql("SET CLUSTER SETTING changefeed.webhook.insecure_http.enabled = true")
+    door.sql("SET CLUSTER SETTING jobs.retry.initial_backoff = '10m'")
+    door.sql("CREATE TABLE t (k INT8 PRIMARY KEY); INSERT INTO t VALUES (1)")
+    with WebhookReceiver() as receiver:
+        receiver.status = 503
+        sink = f"webhook-http://{receiver.address}"
+        retry = """webhook_sink_config = '{"Retry": {"Max": 1}}'"""
+        job = door.rows(f"CREATE CHANGEFEED FOR t INTO '{sink}' WITH {retry}")[0][0]
+        live = door.node.feeds.watch(job)
+        door.run(until(lambda: live.state is FeedState.BACKOFF))
+        feed = json.loads(door.run(Overview(door.node).render()))["feeds"][0]
+    assert feed["state"] == "retrying"
+    assert "503" in feed["status"]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def test_the_loop_turns_between_the_feeds_of_a_reply(door: HttpDoor) -> None:
+    """Each feed takes some tenths of a millisecond, and there may be hundreds."""
+    door.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
+    door.sql("CREATE CHANGEFEED FOR t INTO 'null://' WITH paused;" * 20)
+
+    async def turns_of(work: Coroutine[object, object, object]) -> int:
+        task, turns = asyncio.ensure_future(work), 0
+        while not task.done():
+            turns += 1
+            await asyncio.sleep(0)
+        return turns
+
+    assert door.run(turns_of(door.node.services.jobs.list(changefeeds_only=True))) >= 20
+    assert door.run(turns_of(Overview(door.node).render())) >= 40
 
 
 def test_a_foreign_host_name_is_refused(door: HttpDoor) -> None:

@@ -33,9 +33,20 @@ class Browser:
         self._playwright = sync_playwright().start()
         self._browser = self._playwright.chromium.launch(executable_path=program, args=list(FLAGS))
 
-    def open(self, path: str, *, width: int = 1280, height: int = 900, dark: bool = False) -> Page:
+    def open(
+        self,
+        path: str,
+        *,
+        width: int = 1280,
+        height: int = 900,
+        dark: bool = False,
+        user: tuple[str, str] | None = None,
+    ) -> Page:
+        """A page of its own; `user` is a name and the password that the browser is asked for."""
         page = self._browser.new_page(
-            viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if dark else "light",
+            http_credentials=None if user is None else {"username": user[0], "password": user[1]},
         )
         page.on("console", self._console)
         page.on("pageerror", lambda error: self.complaints.append(f"page error: {error}"))

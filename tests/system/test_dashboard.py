@@ -93,6 +93,29 @@ def test_the_overview_shows_feeds_and_outlives_a_restart(tmp_path: Path) -> None
         expect(page.locator("#feeds tr")).to_have_count(1)
 
 
+def test_who_may_not_see_the_feeds_is_told_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TAILRACE_ROOT_PASSWORD", "secret")
+    with (
+        ServerProcess(tmp_path / "data", insecure=False) as server,
+        Browser(server.url) as browser,
+    ):
+        server.client.auth = ("root", "secret")
+        server.sql("CREATE USER ada PASSWORD 'x'")
+        page = browser.open("/", user=("ada", "x"))
+        connection = page.locator("#connection")
+        told = "user ada does not have VIEWJOB system privilege: reload the page to try again"
+        expect(connection).to_have_text(told, timeout=PATIENCE_MS)
+        server.sql("GRANT SYSTEM VIEWJOB TO ada")
+        page.reload()
+        expect(connection).to_have_text("live", timeout=PATIENCE_MS)
+        server.sql("REVOKE SYSTEM VIEWJOB FROM ada")
+        expect(connection).to_have_text(told, timeout=PATIENCE_MS)
+        page.goto(f"{server.url}/compare")
+        expect(connection).to_contain_text("for users with the admin role", timeout=PATIENCE_MS)
+
+
 def test_feeds_are_found_sorted_and_paged(tmp_path: Path) -> None:
     with ServerProcess(tmp_path / "data") as server, Browser(server.url) as browser:
         server.sql(
@@ -120,6 +143,33 @@ def test_feeds_are_found_sorted_and_paged(tmp_path: Path) -> None:
         page.locator("#find").fill("")
         page.locator("#ended").check()
         expect(rows).to_have_count(3)
+        page.locator("#find").fill("nothing")
+        expect(page.locator("#none")).to_be_visible()
+        expect(page.locator("#feeds-panel")).to_be_hidden()
+        browser.check()
+
+
+def test_a_failed_feed_is_shown_and_a_long_list_of_tables_is_cut(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data") as server, Browser(server.url) as browser:
+        names = [f"t{place}" for place in range(30)]
+        server.sql(";".join(f"CREATE TABLE {name} (id INT8 PRIMARY KEY)" for name in names))
+        server.sql(f"CREATE CHANGEFEED FOR {', '.join(names)} INTO 'null://'")
+        server.sql("CREATE TABLE gone (id INT8 PRIMARY KEY)")
+        [[failed]] = server.rows("CREATE CHANGEFEED FOR gone INTO 'null://'")
+        server.sql(f"SELECT wait_for_changefeed({failed})")
+        server.sql("DROP TABLE gone")
+        page = browser.open("/", width=390, height=844)
+        badge = page.locator(f"#feed-{failed} .badge")
+        expect(badge).to_have_text("failed", timeout=PATIENCE_MS)
+        expect(page.locator("#feeds tr").first).to_have_id(f"feed-{failed}")
+        cut = page.locator(".names[tabindex]")
+        expect(cut).to_contain_text("t29")
+        height = "element => element.clientHeight"
+        before = cut.evaluate(height)
+        cut.focus()
+        assert cut.evaluate(height) >= 5 * before
+        page.locator("[data-sort=tables]").press("Enter")
+        expect(page.locator("#feeds tr").first).to_contain_text("gone")
         browser.check()
 
 

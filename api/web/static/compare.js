@@ -15,6 +15,7 @@ const error = document.getElementById("error");
 const marks = document.getElementById("marks");
 const chart = new LatencyChart(document.getElementById("chart"), SUBJECTS);
 let shownMarks = "";
+let told = null; // the error of the last state
 
 function label(button, text, action, enabled) {
   button.textContent = text;
@@ -71,7 +72,8 @@ function show(state) {
     state.transaction_open ? "close-transaction" : "open-transaction",
     prepared,
   );
-  if (state.error) complain(state.error);
+  if (state.error !== told) complain(state.error);
+  told = state.error;
   showFigures(state.percentiles);
   showMarks(state.marks);
   chart.show(state.points, state.marks);
@@ -92,7 +94,7 @@ async function act(button) {
     if (answer.ok) show(reply);
     else complain([reply.detail ?? reply.title, reply.hint].filter(Boolean).join(" "));
   } catch {
-    complain("The server did not answer. It may be restarting: the page tries again by itself.");
+    complain("The server did not answer, and may not have done it. Look here again when the page says that it is live.");
   } finally {
     delete button.dataset.busy;
     button.disabled = false;

@@ -58,12 +58,32 @@ function makeRow(jobId) {
   cells.canvas.className = "spark";
   cells.canvas.setAttribute("role", "img");
   cells.spark.append(cells.canvas);
+  cells.names = document.createElement("div");
+  cells.names.className = "names";
+  cells.tables.append(cells.names);
   cells.job.textContent = jobId;
   return { row, cells, history: [], last: null };
 }
 
+// Names of more lines than a row shows are all shown to who goes to them, by a click or the Tab key.
+function markCut(names) {
+  if (names.scrollHeight > names.clientHeight + 1) names.tabIndex = 0;
+  else if (document.activeElement !== names) names.removeAttribute("tabindex");
+}
+
+// Whether a feed has ended as somebody meant it to: one that failed is shown until its job is listed no longer.
+function over(feed) {
+  return feed.final && feed.state !== "failed";
+}
+
 function pair(low, high) {
   return low === null ? "–" : `${milliseconds(low)} / ${milliseconds(high)}`;
+}
+
+// The words of a feed's status but the state, which has a badge.
+function words(feed) {
+  if (!feed.status || feed.status === feed.state) return "";
+  return feed.status.startsWith(`${feed.state}: `) ? feed.status.slice(feed.state.length + 2) : feed.status;
 }
 
 function update(feed, known, at) {
@@ -73,11 +93,11 @@ function update(feed, known, at) {
   if (!known.last || at > known.last.at) known.last = { at, rows: feed.rows };
   if (perSecond !== null) history.push(perSecond);
   if (history.length > HISTORY) history.shift();
-  showName(cells.tables, feed.tables);
+  showName(cells.names, feed.tables);
   showName(cells.sink, feed.sink);
   cells.badge.textContent = feed.state;
   cells.badge.dataset.state = feed.state;
-  cells.status.textContent = feed.error ?? (feed.status === feed.state ? "" : feed.status ?? "");
+  cells.status.textContent = feed.error ?? words(feed);
   cells.rate.textContent = feed.final ? "–" : rate(perSecond ?? history.at(-1) ?? null);
   cells.behind.textContent = milliseconds(feed.behind_ms);
   cells.emit.textContent = pair(feed.emit_ms_p50, feed.emit_ms_p99);
@@ -86,12 +106,12 @@ function update(feed, known, at) {
   drawSparkline(cells.canvas, history, HISTORY);
 }
 
-// What of the feeds is looked for: all that run, and those that ended where they are asked for.
+// What of the feeds is looked for: all that run or have failed, and those that ended otherwise where they are asked for.
 function chosen(state) {
   const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
   const found = state.feeds.filter((feed) => {
     const text = [feed.job_id, feed.tables, feed.sink, feed.state].join(" ").toLowerCase();
-    return (ended.checked || !feed.final) && words.every((word) => text.includes(word));
+    return (ended.checked || !over(feed)) && words.every((word) => text.includes(word));
   });
   if (!sorting) return found;
   const key = SORTS[sorting.by];
@@ -111,7 +131,10 @@ function draw() {
     const { row } = feeds.get(feed.job_id);
     if (body.children[place] !== row) body.insertBefore(row, body.children[place] ?? null);
   });
-  const gone = latest.feeds.filter((feed) => feed.final).length;
+  for (const feed of shown) markCut(feeds.get(feed.job_id).cells.names);
+  document.getElementById("feeds-panel").hidden = found.length === 0;
+  document.getElementById("none").hidden = found.length > 0 || latest.feeds.length === 0;
+  const gone = latest.feeds.filter(over).length;
   document.getElementById("ended-label").textContent = `Ended feeds (${gone})`;
   document.getElementById("pages").hidden = pages === 1;
   document.getElementById("place").textContent = `Page ${page + 1} of ${pages}, ${found.length} feeds`;
@@ -132,7 +155,7 @@ function show(state) {
     body.replaceChildren();
   }
   document.getElementById("store").textContent = `Store ${state.store_id}`;
-  for (const id of ["choices", "feeds-panel"]) document.getElementById(id).hidden = state.feeds.length === 0;
+  document.getElementById("choices").hidden = state.feeds.length === 0;
   document.getElementById("empty").hidden = state.feeds.length > 0;
   const present = new Set(state.feeds.map((feed) => feed.job_id));
   for (const jobId of feeds.keys()) if (!present.has(jobId)) feeds.delete(jobId);
