@@ -113,7 +113,7 @@ class FeedStatus:
     """The traffic of a replication, as this node sees it, or as the node of its job saved it
     last."""
     trouble: str | None
-    """Why the sink does not take what it is sent, as this node knows it."""
+    """The sink's reason not to take what it is sent, as this node knows it."""
     table_ids: tuple[int, ...]
     watched: str
     """The targets, each with what it is doing and how far it has come."""
@@ -124,7 +124,7 @@ class FeedStatus:
     user_name: str
     metrics_label: str
     target_uri: str
-    """What stands behind an external connection; else the same as `sink_uri`."""
+    """The URI behind an external connection; else the same as `sink_uri`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ class Changefeeds:
         self._jobs = jobs
         self._live: dict[int, LiveFeed] = {}
         self._lagging: dict[int, tuple[float, int]] = {}
-        """How many ranges of a feed are late, and when that is to be counted again."""
+        """The late ranges of a feed, and the time at which they are counted again."""
         self.waits = FeedWaits(services.store, self.watch)
         self.subscription_bounds = SubscriptionBounds(services)
 

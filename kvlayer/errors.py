@@ -156,7 +156,7 @@ class FeedReaction(Enum):
 
 
 class FeedEnd(Enum):
-    """Why a range feed ended, and what its client does.
+    """The end of a range feed, and what its client does.
 
     The reasons are those of CockroachDB (`RangeFeedRetryError`, and the errors that its client
     knows), so that who knows them there knows them here. Some cannot occur in a store that is one

@@ -93,7 +93,7 @@ class RangeTombstones:
 
     @property
     def last(self) -> Timestamp:
-        """When the newest of them was written; zero if there are none."""
+        """The timestamp of the newest of them; zero if there are none."""
         return self._tombstones[-1].timestamp if self._tombstones else ZERO
 
     def newest(self, key: bytes, at: Timestamp) -> Timestamp | None:

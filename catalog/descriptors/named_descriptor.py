@@ -41,7 +41,7 @@ class NamedDescriptor:
 
 @dataclass(frozen=True, kw_only=True)
 class SchemaObject(NamedDescriptor):
-    """What a schema has in it."""
+    """A descriptor of an object in a schema."""
 
     database_id: int
     schema_id: int

@@ -215,4 +215,4 @@ INITIAL_DESCRIPTORS: tuple[Descriptor, ...] = (
     DatabaseDescriptor(id=DEFAULT_DATABASE_ID, name=DEFAULT_DATABASE),
     SchemaDescriptor(id=DEFAULT_PUBLIC_ID, name=PUBLIC_SCHEMA, database_id=DEFAULT_DATABASE_ID),
 )
-"""What `bootstrap` publishes as version 1."""
+"""The descriptors that `bootstrap` publishes as version 1."""

@@ -12,7 +12,6 @@ So whoever looks for work, once a second on each node, reads what is to be done 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -20,13 +19,11 @@ from ...kvlayer.clock import Timestamp, unix_us
 from ...kvlayer.keys import encode_int
 from ...kvlayer.span import Span
 from ..descriptors.system_tables import DEAD_LETTERS, FINISHED_JOBS, JOB_ENDS, JOB_PROGRESS, JOBS
+from ..rows.records import RecordCodec
 from ..rows.row_codec import codec_for
-from ..values.column_types import Datum
 from .states import JobState
 
-_jobs = codec_for(JOBS)
 _progress = codec_for(JOB_PROGRESS)
-_finished = codec_for(FINISHED_JOBS)
 _ends = codec_for(JOB_ENDS)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -53,9 +50,9 @@ class JobRecord:
     epoch: int = 0
     error: str | None = None
     started: datetime | None = None
-    """When it was first taken up."""
+    """The time at which it was first taken up."""
     owner: str | None = None
-    """Who made it; None for `root`."""
+    """The user who made it; None for `root`."""
 
     @property
     def running_status(self) -> str | None:
@@ -64,67 +61,30 @@ class JobRecord:
 
     def encode(self) -> tuple[bytes, bytes]:
         """Encodes the job as a row of `system.jobs`."""
-        head, tail = self._values()
-        return _jobs.encode_row((self.id, *head, self.finished, *tail))
+        return _jobs.encode(self)
 
     def encode_finished(self) -> tuple[bytes, bytes]:
         """Encodes a job that has ended as a row of `system.finished_jobs`."""
         assert self.finished is not None, self
-        head, tail = self._values()
-        return _finished.encode_row((self.finished, self.id, *head, *tail))
-
-    def _values(self) -> tuple[tuple[Datum, ...], tuple[Datum, ...]]:
-        """The values of a row before the column `finished`, and behind it."""
-        head = (self.kind, self.description, self.state.value, self.payload, self.created)
-        claim = (self.claim_session_id, self.claim_node_id, self.epoch)
-        return head, (*claim, self.error, self.started, self.owner)
+        return _finished.encode(self)
 
     @classmethod
     def decode(cls, key: bytes, body: bytes) -> JobRecord:
         """The record that `encode` wrote."""
-        return cls._of(_jobs.decode_row(key, body))
+        return _jobs.decode(key, body)
 
     @classmethod
     def decode_finished(cls, key: bytes, body: bytes) -> JobRecord:
         """The record that `encode_finished` wrote."""
-        finished, *row = _finished.decode_row(key, body)
-        return cls._of((*row[:6], finished, *row[6:]))
+        return _finished.decode(key, body)
 
-    @classmethod
-    def _of(cls, row: Sequence[Datum]) -> JobRecord:
-        id, kind, description, state, payload, created, finished, *others = row
-        session, node, epoch, error, started, owner = others
-        assert isinstance(id, int)
-        assert isinstance(kind, str)
-        assert isinstance(description, str)
-        assert isinstance(payload, bytes)
-        assert isinstance(created, datetime)
-        assert finished is None or isinstance(finished, datetime)
-        assert session is None or isinstance(session, str)
-        assert node is None or isinstance(node, int)
-        assert isinstance(epoch, int)
-        assert error is None or isinstance(error, str)
-        assert started is None or isinstance(started, datetime)
-        assert owner is None or isinstance(owner, str)
-        return cls(
-            id=id,
-            kind=kind,
-            description=description,
-            state=JobState(state),
-            payload=payload,
-            created=created,
-            finished=finished,
-            claim_session_id=session,
-            claim_node_id=node,
-            epoch=epoch,
-            error=error,
-            started=started,
-            owner=owner,
-        )
+
+_jobs = RecordCodec(JOBS, JobRecord)
+_finished = RecordCodec(FINISHED_JOBS, JobRecord)
 
 
 def finished_at(key: bytes, body: bytes) -> datetime:
-    """When a job ended, by its row of `system.job_ends`."""
+    """The end of a job, by its row of `system.job_ends`."""
     at = _ends.decode_row(key, body)[1]
     assert isinstance(at, datetime), at
     return at
@@ -148,7 +108,7 @@ def job_key(job_id: int) -> bytes:
 
 def job_id_of(key: bytes) -> int:
     """Whose row of `system.jobs` it is."""
-    [job_id] = _jobs.decode_key(key)
+    [job_id] = codec_for(JOBS).decode_key(key)
     assert isinstance(job_id, int), job_id
     return job_id
 

@@ -11,6 +11,7 @@ for *coverage*), that version `v+2` of a descriptor is not published while a nod
 It must never know what a lease is used for: statements, feeds, locks.
 """
 
+from ..store.lease_rows import LeaseRow, SessionRow, leases_of
 from .errors import (
     DescriptorDropped,
     DescriptorMissing,
@@ -24,7 +25,6 @@ from .lease import Lease
 from .liveness import LivenessSession, SessionLost
 from .manager import LeaseManager
 from .observers import LeaseObserver
-from .rows import LeaseRow, SessionRow, leases_of
 from .waits import LeaseWait, LeaseWaits, Tell, WaitKind
 
 __all__ = [

@@ -9,10 +9,10 @@ from ...kvlayer.clock import MAX_TIMESTAMP, ZERO, Timestamp
 from ...kvlayer.txn import Evaluation
 from ..descriptors.descriptor import Descriptor, TableDescriptor
 from ..store.descriptor_store import DescriptorStore, decode_stored, descriptor_key
+from ..store.lease_rows import LEASES, SESSIONS, LeaseRow, SessionRow, leases_of
 from .errors import DescriptorDropped, DescriptorMissing
 from .incarnation import Incarnation
 from .liveness import SessionLost, read_session
-from .rows import LEASES, SESSIONS, LeaseRow, SessionRow, leases_of
 
 SWEEP_ROWS_MAX = 500
 """Rows deleted in one step: about a millisecond's worth."""

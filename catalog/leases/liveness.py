@@ -23,8 +23,8 @@ from ...kvlayer.clock import ZERO, Timestamp, duration
 from ...kvlayer.errors import KVError, StoreClosed
 from ...kvlayer.settings import declare_duration
 from ...kvlayer.txn import Evaluation
+from ..store.lease_rows import SESSIONS, SessionRow, session_key
 from .incarnation import Incarnation
-from .rows import SESSIONS, SessionRow, session_key
 
 HEARTBEAT_INTERVAL = declare_duration(
     "server.liveness.heartbeat_interval", 1.0, "how often a node extends its liveness session"

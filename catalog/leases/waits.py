@@ -21,8 +21,8 @@ from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import MAX_TIMESTAMP, ZERO, Timestamp
 from ...kvlayer.errors import BatchTimestampBeforeGC
 from ..store.descriptor_store import decode_stored, descriptor_key
+from ..store.lease_rows import SESSIONS, LeaseRow, SessionRow, leases_of
 from .errors import DescriptorMissing, LeaseHolder, LeaseWaitTimeout
-from .rows import SESSIONS, LeaseRow, SessionRow, leases_of
 
 POLL_SECONDS_MIN = 0.002
 POLL_SECONDS_MAX = 0.025

@@ -84,7 +84,7 @@ ALL_OF: dict[SecurableKind, Privilege] = {
     | Privilege.DROP,
     SecurableKind.TYPE: Privilege.USAGE | Privilege.CREATE | Privilege.DROP,
 }
-"""What ALL stands for."""
+"""The privileges that ALL stands for."""
 
 GRANTABLE_ON: dict[SecurableKind, Privilege] = {
     SecurableKind.SYSTEM: ALL_OF[SecurableKind.SYSTEM],
@@ -96,7 +96,7 @@ GRANTABLE_ON: dict[SecurableKind, Privilege] = {
 }
 
 EVERYTHING = sum(int(privilege) for privilege in Privilege)
-"""What an admin has."""
+"""The rights of an admin."""
 
 _LETTERS = {
     Privilege.INSERT: "a",

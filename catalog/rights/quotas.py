@@ -31,7 +31,7 @@ ROWS_AT_ONCE = 100
 """Between two turns of the loop: a row is decoded within some ten microseconds."""
 
 OwnerOf = Callable[[bytes, bytes, Rights], str | None]
-"""Whose a row is, by its key and its body; None for one that is not counted."""
+"""The owner of a row, by its key and its body; None for one that is not counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

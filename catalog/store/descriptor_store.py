@@ -29,7 +29,8 @@ from ..descriptors.system_tables import DESCRIPTOR, DESCRIPTOR_ID_SEQUENCE, ID_S
 from ..rows.row_codec import codec_for
 from ..values.errors import SQLError
 from .catalog_changes import CatalogChanges
-from .live_leases import check_two_versions, leases_on
+from .lease_rows import leases_of
+from .live_leases import check_two_versions
 
 DECODED_MAX = 256
 """Versions of descriptors that are kept as they were decoded last: a table of a few columns takes
@@ -191,7 +192,7 @@ class DescriptorStore:
 
         def evaluate(evaluation: Evaluation) -> bool:
             body = evaluation.get(key)
-            if body is None or evaluation.scan(leases_on(descriptor_id), limit=1):
+            if body is None or evaluation.scan(leases_of(descriptor_id), limit=1):
                 return False
             assert decode_stored(key, body, ZERO).dropped, descriptor_id
             evaluation.delete((key,))

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import RetryableTransaction
 from ...kvlayer.keys import encode_int
 from ...kvlayer.span import Span
 from ...kvlayer.txn import Transaction
-from ..descriptors.system_tables import LEASE, SQLLIVENESS
-from ..rows.row_codec import codec_for
-
-_leases = codec_for(LEASE)
-_sessions = codec_for(SQLLIVENESS)
+from .lease_rows import LeaseRow, SessionRow, leases_of, session_key
 
 
 class DescriptorLeased(RetryableTransaction):
@@ -20,22 +15,12 @@ class DescriptorLeased(RetryableTransaction):
     The transaction may be run again once the holder has let go, or has died.
     """
 
-    def __init__(
-        self, descriptor_id: int, name: str, *, version: int, node_id: int, session_id: str
-    ) -> None:
+    def __init__(self, name: str, lease: LeaseRow) -> None:
         super().__init__(
-            f"node {node_id} (session {session_id}) still holds version {version} of "
-            f'"{name}": at most two versions may be in use'
+            f"node {lease.node_id} (session {lease.session_id}) still holds version "
+            f'{lease.version} of "{name}": at most two versions may be in use'
         )
-        self.descriptor_id = descriptor_id
-        self.version = version
-        self.node_id = node_id
-        self.session_id = session_id
-
-
-def leases_on(descriptor_id: int) -> Span:
-    """The rows of all leases on a descriptor, expired ones included."""
-    return Span.prefix(LEASE.primary_span.start + encode_int(descriptor_id))
+        self.lease = lease
 
 
 async def check_two_versions(
@@ -50,27 +35,12 @@ async def check_two_versions(
     version is leased at any moment, also by the transaction's own first statement.
     """
     at = transaction.read_timestamp
-    start = leases_on(descriptor_id).start
-    for key, body in await transaction.scan(Span(start, start + encode_int(newest))):
-        _, version, node_id, session_id, expiration = _leases.decode_row(key, body)
-        assert isinstance(version, int)
-        assert isinstance(node_id, int)
-        assert isinstance(session_id, str)
-        assert isinstance(expiration, int)
-        if expiration <= at:
+    start = leases_of(descriptor_id).start
+    for row in await transaction.scan(Span(start, start + encode_int(newest))):
+        lease = LeaseRow.decode(*row)
+        if lease.expiration <= at:
             continue
-        if await _session_expiration(transaction, session_id) > at:
-            raise DescriptorLeased(
-                descriptor_id, name, version=version, node_id=node_id, session_id=session_id
-            )
-
-
-async def _session_expiration(transaction: Transaction, session_id: str) -> Timestamp:
-    """Zero where there is no such session: it died and was removed."""
-    key = _sessions.encode_key((session_id,))
-    body = await transaction.get(key)
-    if body is None:
-        return Timestamp(0)
-    expiration = _sessions.decode_row(key, body)[1]
-    assert isinstance(expiration, int)
-    return Timestamp(expiration)
+        key = session_key(lease.session_id)
+        body = await transaction.get(key)  # None: the session died and was removed
+        if body is not None and SessionRow.decode(key, body).alive_at(at):
+            raise DescriptorLeased(name, lease)

@@ -48,7 +48,7 @@ _FIELDS: Sequence[pa.Field[Any]] = (
 SCHEMA = pa.schema(_FIELDS)
 
 ROW_GROUP_BYTES = 4 * 1024 * 1024
-"""What a backup holds in memory before it is written."""
+"""The bytes that a backup holds in memory before it writes them."""
 
 PROTECTION_OWNER = "backup"
 PROTECTION_SECONDS = 24 * 3600.0
@@ -108,7 +108,7 @@ class KeyspaceBackups:
         self._divide = divide
         self._lane = lane
         self.under_way: Counter[str] = Counter()
-        """How many of this node are written or restored, by their users."""
+        """The backups that this node writes or restores, counted by their users."""
 
     async def write(
         self, descriptor: TableDescriptor, name: str, at: Timestamp, path: Path

@@ -16,15 +16,13 @@ from typing import Protocol
 
 from ...catalog.descriptors.system_tables import EXTERNAL_CONNECTIONS
 from ...catalog.rights.quotas import owned_rows
-from ...catalog.rows.row_codec import codec_for
+from ...catalog.rows.records import RecordCodec
 from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
 from ...kvlayer.span import Span
 from ..sinks.uri import shown_place
 
 SCHEME = "external"
-
-_rows = codec_for(EXTERNAL_CONNECTIONS)
 
 CONNECTION_QUOTA = owned_rows(
     "external connections",
@@ -53,6 +51,9 @@ class ExternalConnection:
     sealed: bytes | None
 
 
+_rows = RecordCodec(EXTERNAL_CONNECTIONS, ExternalConnection)
+
+
 def connection_name(uri: str) -> str | None:
     """The name in `external://name`, or None for the URI of a sink. Raises SQLError 22023."""
     scheme, separator, name = uri.partition("://")
@@ -70,18 +71,16 @@ def connection_name(uri: str) -> str | None:
 async def find_connection(reader: Reader, name: str) -> ExternalConnection | None:
     key = _rows.encode_key((name,))
     body = await reader.get(key)
-    return None if body is None else _decode(key, body)
+    return None if body is None else _rows.decode(key, body)
 
 
 async def list_connections(reader: Reader) -> list[ExternalConnection]:
     """All connections, by name."""
-    return [_decode(*row) for row in await reader.scan(EXTERNAL_CONNECTIONS.primary_span)]
+    return [_rows.decode(*row) for row in await reader.scan(EXTERNAL_CONNECTIONS.primary_span)]
 
 
 async def put_connection(transaction: Transaction, connection: ExternalConnection) -> None:
-    key, body = _rows.encode_row(
-        (connection.name, connection.owner, connection.uri, connection.sealed)
-    )
+    key, body = _rows.encode(connection)
     await transaction.put([key], [body])
 
 
@@ -94,10 +93,3 @@ async def give_connections(transaction: Transaction, owners: Collection[str], to
     for connection in await list_connections(transaction):
         if connection.owner in owners:
             await put_connection(transaction, replace(connection, owner=to))
-
-
-def _decode(key: bytes, body: bytes) -> ExternalConnection:
-    name, owner, uri, sealed = _rows.decode_row(key, body)
-    assert isinstance(name, str) and isinstance(owner, str) and isinstance(uri, str), name
-    assert sealed is None or isinstance(sealed, bytes), name
-    return ExternalConnection(name=name, owner=owner, uri=uri, sealed=sealed)

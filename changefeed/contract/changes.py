@@ -110,7 +110,7 @@ class ChangeBatch:
 
     @property
     def written_at(self) -> Sequence[Timestamp]:
-        """When each row was written, also where a scan has shown it as of another time."""
+        """The timestamp of each row's write, also where a scan has shown it as of another time."""
         return self.timestamps if self.versions is None else self.versions
 
     def decoded(self) -> ChangeBatch:

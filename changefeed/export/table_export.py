@@ -186,7 +186,7 @@ def version_schema(schema: pa.Schema) -> pa.Schema:
 
 
 async def _written(snapshot: Snapshot, keys: Sequence[bytes]) -> pa.Array[Any]:
-    """When each of the keys was written, which are there."""
+    """The timestamps of the last writes of the keys that are there."""
     stamps = []
     for place, key in enumerate(keys):
         found = await snapshot.get_with_timestamp(key)

@@ -30,10 +30,10 @@ from ..sinks.worker import WorkerKind
 from ..targets import FeedTarget, Versions
 
 SAMPLED_ROWS = 2_000
-"""What a scan is estimated from: some hundredths of a second."""
+"""The rows that a scan is estimated from: some hundredths of a second."""
 
 VERSION_BYTES = 24
-"""What a version takes beside its key and its body: prefix, timestamp, header."""
+"""The bytes of a version beside its key and its body: prefix, timestamp, header."""
 
 Fact = tuple[str, str]
 """A property, and its value."""

@@ -37,7 +37,7 @@ TERMINAL = (
     RowUnreadable,
     UnknownFormat,
 )
-"""What no further attempt would mend."""
+"""Errors that no further attempt would mend."""
 
 
 def retryable(error: BaseException) -> bool:
@@ -67,7 +67,7 @@ class PlannedTarget:
     followed: bool = True
     protected_at: Timestamp = ZERO
     created_at: Timestamp = ZERO
-    """When the table was created, if it joined then: it has no rows below."""
+    """The timestamp of the table's creation, if it joined then: it has no rows below."""
 
     @property
     def scan_at(self) -> Timestamp:
@@ -89,7 +89,7 @@ class FeedPlan:
     query: FeedQuery | None = None
     created_at: Timestamp = ZERO
     arrivals: Arrivals | None = None
-    """Where it follows a whole database: who tells of the tables that are to join."""
+    """Tells of the tables that are to join a feed of a whole database; None for other feeds."""
 
     @property
     def followed(self) -> Sequence[PlannedTarget]:

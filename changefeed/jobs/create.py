@@ -58,18 +58,18 @@ class FeedRequest:
     at: Timestamp
     user: str = ROOT
     keyspace: KeyspacePart | None = None
-    """Which keys, where the one table is a raw keyspace."""
+    """The keys that are sent of the one table, where it is a raw keyspace."""
     resolved: Timestamp | None = None
-    """What a replica has of its source as of the statement."""
+    """The timestamp up to which a replica had its source's entries as of the statement."""
     replication: str | None = None
     """The name of a feed into a replica of the keyspace."""
     task: ReplicationTask | None = None
-    """Where several feeds make the replication: which this one is, begun at `node_id`."""
+    """The feed's place where several make the replication, begun at `node_id`."""
     node_id: int | None = None
     query: FeedQuery | None = None
-    """What is to be shown of the changes of the one table."""
+    """The query of the changes of the one table."""
     whole_database: DatabaseTables | None = None
-    """Where the tables are those of a database: which, also of such as come later."""
+    """The database whose tables are sent, those that come later among them."""
 
     @property
     def whole_keyspace(self) -> bool:

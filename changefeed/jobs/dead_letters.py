@@ -189,7 +189,7 @@ class Retry:
         self._live = live
         self._sent: list[_Sent] = []
         self.sent_at = ZERO
-        """When the sink has made this durable, all that was sent is settled; ZERO: nothing was."""
+        """All that was sent is settled once the sink has made this durable; ZERO: nothing was."""
 
     async def send(self, letters: Sequence[DeadLetter]) -> None:
         """Hands the feed what has not been superseded. Raises NotTaken."""

@@ -62,13 +62,13 @@ class TargetDetails(msgspec.Struct, frozen=True, kw_only=True):
     fresh: bool = False
     again: bool = False
     again_at: Timestamp = ZERO
-    """Where it is shown again, once that is known."""
+    """The timestamp as of which it is shown again, once that is known."""
     protection_id: bytes = b""
     """The protected timestamp that keeps what is not read of it; empty: it is the feed's own."""
     keyspace: KeyspacePart | None = None
-    """Which keys, where it is a raw keyspace."""
+    """The keys that are sent, where it is a raw keyspace."""
     created_at: Timestamp = ZERO
-    """When the table was created, if it joined a feed of its database then."""
+    """The timestamp of the table's creation, if it joined a feed of its database then."""
     dropped_at: Timestamp = ZERO
     """When the feed went on without the table, which was dropped. It is told of for as long as a
     job that has ended (`told_since`)."""
@@ -118,17 +118,17 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
     replication: str = ""
     """The name of a feed into a replica of its keyspace."""
     task: ReplicationTask | None = None
-    """Where several feeds make the replication."""
+    """The feed's place where several make the replication."""
     once: tuple[int, ...] = ()
     """The ids of tables that ALTER CHANGEFEED has dropped from the feed: of these the sink may
     still hold something that is the feed's."""
     query: FeedQuery | None = None
-    """What is shown of the changes of its one table, where that is not all of them."""
+    """The query of the changes of its one table, where not all of them are shown."""
     created_at: Timestamp = ZERO
     """The time of the statement that created the feed."""
 
     whole_database: DatabaseTables | None = None
-    """Where the feed follows a database: tables join at their creation, dropped ones leave."""
+    """The database that the feed follows: tables join at their creation, dropped ones leave."""
 
     @property
     def task_keys(self) -> TaskKeys | None:
@@ -351,7 +351,7 @@ def with_end(data: bytes | None, why: str) -> bytes:
 
 
 def decode_end(data: bytes | None) -> str | None:
-    """Why the feed has ended, or None if it has not. Raises UnknownFormat."""
+    """The reason for which the feed has ended, or None if it has not. Raises UnknownFormat."""
     if not data:
         return None
     progress = _progress_decoder.decode(data)

@@ -79,7 +79,7 @@ class Membership:
 
     @property
     def ended(self) -> Exception | None:
-        """Why no table will join any more."""
+        """The error for which no table will join any more."""
         return None if self._arrived else self._dropped
 
     async def join(self) -> None:

@@ -55,7 +55,7 @@ class ChangefeedServices:
     sealer: Sealer
     node_id: int = FIRST_NODE_ID
     queries: QueryCompiler | None = None
-    """What compiles the queries of feeds; a node without it has none."""
+    """The compiler of feeds' queries; a node without one has no such feeds."""
     backups: KeyspaceBackups | None = None
     pace: IdlePace = field(default_factory=IdlePace)
     decoding: SharedDecoding = field(default_factory=SharedDecoding)

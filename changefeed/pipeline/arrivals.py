@@ -38,5 +38,5 @@ class Arrivals(Protocol):
 
     @property
     def ended(self) -> Exception | None:
-        """Why none will arrive any more, where that is so."""
+        """The error for which none will arrive any more, where that is so."""
         ...

@@ -25,7 +25,7 @@ PART_OF_LEFT = 4
 behind 20 sinks that take nothing, 1 % of the limit is still free."""
 
 ROW_OVERHEAD_BYTES = 120
-"""What a row costs beside its bytes: two Python objects' headers, a timestamp, list slots."""
+"""The cost of a row beside its bytes: two Python objects' headers, a timestamp, list slots."""
 
 
 def batch_bytes(batch: ValueBatch | Versions) -> int:

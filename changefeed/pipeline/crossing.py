@@ -27,7 +27,7 @@ BACKFILL_KEY_BYTES_MAX = 32 * 1024 * 1024
 for the backfill instead, and those of other tables go on."""
 
 KEY_OVERHEAD_BYTES = 120
-"""What a remembered key costs beside its bytes: its object, and its place in a set."""
+"""The cost of a remembered key beside its bytes: its object, and its place in a set."""
 
 
 class OpenBackfill:

@@ -200,7 +200,7 @@ class TableLane:
         self._waiting: deque[_Queued | _Mark] = deque()
         self._held: deque[_Queued | _Mark] = deque()
         self.held_bytes = 0
-        """What waits at a bar."""
+        """The bytes that wait at a bar."""
         self._held_from = ZERO
         """The least bar at which something was held; it counts only while something is."""
         self._forgot = False

@@ -108,22 +108,22 @@ class LiveFeed:
         self.scanned_rows = 0
         self.scanned_bytes = 0
         self.advance = Rate()
-        """How fast the resolved timestamp moves: its seconds a second."""
+        """The speed of the resolved timestamp: its seconds a second."""
         self.scan_rate = Rate()
-        """How fast `scanned_bytes` grows."""
+        """The growth of `scanned_bytes`."""
         self.row_rate = Rate()
-        """How fast `rows_sunk` grows."""
+        """The growth of `rows_sunk`."""
         self.lag_split: Callable[[Timestamp], LagSplit | None] = no_split
         """The running pipeline's: where its lag as of now arises, None while nothing is read."""
         self.holdups: Callable[[Timestamp], list[Holdup]] = no_holdups
         """The running pipeline's: the rows that wait in it, as of a timestamp of now."""
         self.backfills = 0
-        """How many tables show their rows as of a schema change."""
+        """The number of tables that show their rows as of a schema change."""
         self.paced_seconds = 0.0
         """Between checkpoints, where the node has so many idle feeds that they come less often."""
         self.last_error: str | None = None
         self.trouble: str | None = None
-        """Why the sink tries something again, or the feed does: it may pass."""
+        """The error for which the sink tries something again, or the feed does: it may pass."""
         self.progress: SinkProgress | None = None
         self.send_again: SendAgain | None = None
         """The running pipeline's."""

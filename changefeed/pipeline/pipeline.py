@@ -121,10 +121,10 @@ class RangeDeletion(Exception):
 
 
 End = Exception | None
-"""Why an attempt has ended: None where it has done its work, or was told to stop."""
+"""The error that ended an attempt: None where it has done its work, or was told to stop."""
 
 TARGET_FAILURES = (RowUnreadable, BatchTimestampBeforeGC)
-"""What is wrong with one target's rows, where it comes from reading those."""
+"""The error of one target's rows, where it comes from reading those."""
 
 
 class Pipeline:

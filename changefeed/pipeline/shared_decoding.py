@@ -42,7 +42,7 @@ class SharedDecoding:
         self._lanes: Counter[int] = Counter()
         self._kept: dict[_Key, _Kept] = {}
         self.found = 0
-        """How many slices were there already."""
+        """The number of slices that were there already."""
 
     def enter(self, table_id: int) -> None:
         """Notes one more lane that follows the table."""

@@ -121,7 +121,7 @@ class SinkKind(Kind):
     elsewhere, such as a file of each table."""
 
     whole_tables: str | None = None
-    """Why its targets are whole tables and take no results of queries, where they are."""
+    """The reason for which its targets take whole tables and no results of queries, if so."""
 
     def check_options(self, options: ChangefeedOptions) -> None:
         """Raises SQLError where its sinks obey an option, but not with the value given."""

@@ -250,7 +250,7 @@ class SinkContext:
     names: Mapping[int, str] = field(default_factory=dict)
     """The full names of the feed's tables as they were when they joined it, by id."""
     start_at: Timestamp = ZERO
-    """Where the feed began: of none of its tables it shows a change below."""
+    """The timestamp at which the feed began: it shows no table's changes below."""
     known: SinkProgress | None = None
     """The job's copy of the feed's progress; None before it has any."""
     kept: frozenset[int] = frozenset()

@@ -28,7 +28,7 @@ _AWAY = (http.client.HTTPException, OSError)
 UNDEFINED_TABLE = "42P01"
 
 PASSING = frozenset({"40001", "40P01", "55P03"})
-"""What the next attempt may not meet again: conflicts, and a lock that another holds."""
+"""SQLSTATEs that the next attempt may not meet: conflicts, and a lock that another holds."""
 
 
 class ServerRefused(Exception):

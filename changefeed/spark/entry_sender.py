@@ -211,7 +211,7 @@ class _Lane:
         return answer.status, answer.read()
 
     def _judge(self, status: int, problem: dict[str, Any]) -> str:
-        """Why it is worth another try. Raises TargetRefused where it is not."""
+        """The reason for another try. Raises TargetRefused where there is none."""
         words = f"{self._sender.address}: {problem.get('title', f'HTTP status {status}')}"
         if refused(status, problem.get("sqlstate")):
             raise TargetRefused(words)

@@ -129,7 +129,7 @@ class CommandLog:
         fit into the last one is refused."""
         self._broken: BaseException | None = None
         self._ended: str | None = None
-        """Why appends are refused for good, or None."""
+        """The error for which appends are refused for good, or None."""
         self._retentions = Retentions()
         self._wake = asyncio.Event()
         self._waiters: list[tuple[int, int, Told]] = []

@@ -53,7 +53,7 @@ class OracleTime:
 
     @property
     def trouble(self) -> str:
-        """Why it is not heard, where it is not."""
+        """The reason for which it is not heard, if so."""
         return self._trouble
 
     @property

@@ -31,7 +31,7 @@ BUFFER_BYTES = declare_int(
 """All of it is committed in one step of the loop, which is to take ten milliseconds at most."""
 
 ROW_BYTES = 160
-"""What a key costs beside its bytes, in memory and in work."""
+"""The cost of a key beside its bytes, in memory and in work."""
 
 Written = tuple[int, bytes]
 """The sequence of the write, and the value."""

@@ -26,7 +26,7 @@ COUNTS = struct.Struct("<QQ")
 """What a doorbell tells: bytes written, bytes read."""
 
 LENGTH = struct.Struct("<Q")
-"""What stands before each frame: its length in bytes."""
+"""The head of each frame: its length in bytes."""
 
 UNTOLD_BYTES_MAX = 128 * 1024
 """Frames that can wait for the next ring are told of at the latest now: the other side may as well
@@ -66,9 +66,9 @@ class Channel:
         self._written = 0
         self._told_written = 0
         self._taken = 0
-        """What the other side has read of what was written."""
+        """The bytes of what was written that the other side has read."""
         self._given = 0
-        """What the other side has written."""
+        """The bytes that the other side has written."""
         self._read = 0
         self._told_read = 0
         self._head = bytearray()

@@ -98,7 +98,7 @@ def _named_in(tree: exp.Expr) -> tuple[ObjectName, ...]:
 
 
 VIEW = "view"
-"""Where the subquery that stands for a view says which: the parts of its name, in its `meta`."""
+"""The key of a subquery's `meta` with the parts of the name of the view that it stands for."""
 
 
 def _read_beside(statement: Update | Delete, items: Sequence[exp.Expr]) -> tuple[ObjectName, ...]:

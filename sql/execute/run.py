@@ -88,7 +88,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     session_user: str = ROOT
     process_id: int = 0
     text_began_us: int = 0
-    """When the client's text came in, by the wall's clock."""
+    """The wall's time at which the client's text came in."""
     lock_timeout: float | None = None
     variables: SessionVariables = field(default_factory=SessionVariables)
     trace: Trace | None = None

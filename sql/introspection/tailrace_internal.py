@@ -26,7 +26,6 @@ from ...catalog.jobs import JobRecord
 from ...catalog.jobs.record import decode_progress as decode_saved
 from ...catalog.jobs.record import progress_key
 from ...catalog.leases import LeaseRow, SessionRow
-from ...catalog.leases.rows import LEASES, SESSIONS
 from ...catalog.leases.waits import held_since
 from ...catalog.rights.privileges import Privilege, securable
 from ...catalog.rights.rights import read_rights
@@ -35,6 +34,7 @@ from ...catalog.schema_change.job import JOB_KIND
 from ...catalog.schema_change.payload import decode_change, decode_progress
 from ...catalog.schema_change.status import status_of
 from ...catalog.store.descriptor_store import decode_stored
+from ...catalog.store.lease_rows import LEASES, SESSIONS
 from ...catalog.values.column_types import Datum
 from ...changefeed.insight.lag import SizedStore
 from ...kvlayer.clock import MAX_TIMESTAMP, format_timestamp

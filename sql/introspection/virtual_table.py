@@ -19,8 +19,8 @@ from ..variables.variables import SessionVariables
 
 @dataclass(frozen=True, slots=True)
 class IntrospectionContext(Actor):
-    """Whose statement reads, in `reader`: what it reads is as of its read timestamp. `variables`
-    are what the session has set."""
+    """The actor of a statement that reads as of the timestamp of `reader`. `variables` are what
+    the session has set."""
 
     variables: SessionVariables
 

@@ -524,4 +524,4 @@ _RULES: dict[type[exp.Expr], Callable[[Any, Types], exp.Expr | None]] = {
     exp.JSONArrayAgg: lambda node, types: gathered(node, node.this, types),
     **dict.fromkeys((exp.JSONObject, exp.JSONArray), _refused),
 }
-"""What each class of nodes becomes; their parts have been replaced already."""
+"""The replacement of each class of nodes, whose parts have been replaced already."""

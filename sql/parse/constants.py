@@ -202,12 +202,12 @@ def _behind_values(tokens: list[Token]) -> int | None:
 # Lists.
 
 LIST = "constant_list"
-"""Where an IN keeps the list of which its tree has the first constant."""
+"""The argument of an IN with its list, of which its tree has the first constant alone."""
 LENGTH_MIN = 1000
 """Shorter lists are worth no second way; plans by shape are for texts that are not as long."""
 
 SHORTENED = frozenset({"select", "update", "delete"})
-"""What a statement begins with whose lists are read here."""
+"""The first words of the statements whose lists are read here."""
 
 _INTEGER = r"-?[0-9]{1,18}(?![\w.$])"
 _PARAMETER = r"\$[0-9]{1,5}(?![\w.$])"

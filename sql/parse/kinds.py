@@ -40,7 +40,7 @@ def kind(name: str, begins: Begins | None = None, absent: object = None) -> Call
 
 
 def define_rules(name: str, rules: Rules, absent: object = None) -> None:
-    """The same by rules."""
+    """Defines a kind that is read by rules."""
     define(name, rules.read, rules.begins, absent)
 
 
@@ -130,7 +130,7 @@ _named(
 
 
 _NO_VARIABLES = ("role", "transaction", "constraints", "cluster", "time")
-"""What SET has rules of its own for."""
+"""The words behind SET that have rules of their own."""
 
 
 @kind("variable", begins_name)

@@ -111,7 +111,7 @@ REFUSED_NODES: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Overlaps: ("OVERLAPS", "Compare the ends: start_a < end_b AND start_b < end_a."),
     exp.SimilarTo: ("SIMILAR TO", "s ~ '^(a|b)$' and LIKE compare a text with a pattern."),
 }
-"""The same for nodes of sqlglot's: what the error calls each, and its hint."""
+"""Nodes of sqlglot's that are refused: the error's name for each, and its hint."""
 
 
 def known_calls(tree: exp.Expr) -> exp.Expr:

@@ -99,12 +99,12 @@ class Pieces:
         self._since_cut = 0
         self._depth = 0
         self._operators = [0]
-        """How many there are in a row, at each depth of parentheses."""
+        """The operators in a row, counted at each depth of parentheses."""
         self._items = [0]
-        """How many items the SELECT at each depth has so far; zero outside its list."""
+        """The items of the SELECT at each depth so far; zero outside its list."""
         self._prefixes = 0
         self._inserting: int | None = None
-        """How many parentheses are open around an INSERT of which VALUES may follow."""
+        """The depth of parentheses of an INSERT of which VALUES may follow."""
         self._shortens: bool | None = None
         """Whether lists of the statement at hand are skipped; None before its first word."""
 

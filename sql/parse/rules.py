@@ -257,7 +257,7 @@ class _Notation:
     def __init__(self, text: str) -> None:
         self._text, self._at = text, 0
         self._end: str | None = None
-        """What ended the alternative that was read last."""
+        """The piece that ended the alternative that was read last."""
 
     def items(self) -> list[_Item]:
         found: list[_Item] = []

@@ -112,7 +112,7 @@ _FLOAT = {"+": _floats(add), "-": _floats(sub), "*": _floats(mul)}
 
 
 def _moved(operator: str, left: TypeKind, right: TypeKind) -> tuple[ColumnType, Operation] | None:
-    """The same of a moment that is moved by an interval or by days."""
+    """The type and the operation of a moment that is moved by an interval or by days."""
     exchanged = operator == "+" and (left, right) not in _MOVES
     found = _MOVES.get((right, left) if exchanged else (left, right))
     if found is None or operator == "*":

@@ -158,7 +158,7 @@ def typed_columns(text: str, letters: Mapping[str, ColumnType] = LETTERS) -> dic
 
 
 def result_columns(text: str) -> tuple[ResultColumn, ...]:
-    """The same as the columns of a result."""
+    """The columns of a result, by the text that `typed_columns` reads."""
     return tuple(ResultColumn(name, type) for name, type in typed_columns(text).items())
 
 

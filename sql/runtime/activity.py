@@ -28,8 +28,8 @@ STATEMENT_SHOWN_MAX = 10_000
 
 
 running_activity: ContextVar[ref[Activity] | None] = ContextVar("running_activity", default=None)
-"""Whose statement a task runs, or ran last. Tasks that outlive the session inherit it, and do not
-keep the session alive."""
+"""The session whose statement a task runs, or ran last. Tasks that outlive the session inherit it,
+and do not keep it alive."""
 
 
 class Activity:
@@ -50,7 +50,7 @@ class Activity:
         self.text: str | None = None
         self._text_began = store.clock.last
         self.text_began_us = 0
-        """When the text that runs came in, by the wall's clock: statement_timestamp()."""
+        """The wall's time at which the text that runs came in: statement_timestamp()."""
         self.query_count = 0
         """The statements that have begun."""
         self.on_terminate: Callable[[], None] | None = None
@@ -62,7 +62,7 @@ class Activity:
 
     @property
     def text_began(self) -> datetime:
-        """When the statement that runs began, or the one before."""
+        """The time at which the statement that runs began, or the one before."""
         return datetime_of(self._text_began)
 
     def running(self, text: str) -> Activity:

@@ -30,8 +30,8 @@ LOCKS_MAX = 10_000
 """Locks that one session may hold: each is an entry of the store's lock table."""
 
 WAIT_SECONDS = 366 * 86_400.0
-"""How long a session waits that set no `lock_timeout`: it is statement_timeout, or somebody, that
-ends such a wait."""
+"""The wait of a session that set no `lock_timeout`: it is statement_timeout, or somebody, that ends
+it."""
 
 _WORD = 1 << 32
 _LONG = 1 << 64

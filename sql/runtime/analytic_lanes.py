@@ -37,7 +37,7 @@ USER_LANES_MAX = 2
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Whose query it is, and the seconds that it may compute; 0 for ever."""
+    """The user of a query, and the seconds that it may compute; 0 for ever."""
 
     user: str
     admin: bool

@@ -87,7 +87,7 @@ class JobSummary:
 
     @property
     def owner(self) -> str:
-        """Whose rights it goes on with."""
+        """The user whose rights it goes on with."""
         return self.user_name or ROOT
 
 

@@ -101,7 +101,7 @@ class OpenTransaction:
 
     @property
     def began(self) -> Timestamp:
-        """When it began, which is what now() says in it."""
+        """The timestamp of its beginning, which is what now() says in it."""
         if self._began is None:
             self._began = self.transaction.read_timestamp
         return self._began

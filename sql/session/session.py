@@ -122,7 +122,7 @@ class Session:
 
     @property
     def user(self) -> str:
-        """Whose rights its statements have: see `authorization`."""
+        """The user whose rights its statements have: see `authorization`."""
         return self._facts[0]
 
     @property
@@ -137,7 +137,7 @@ class Session:
 
     @property
     def terminated(self) -> SQLError | None:
-        """Why the session is over, if it is: it is then for closing."""
+        """The error that ended the session, which is then for closing."""
         return self._transactions.terminated
 
     @property

@@ -83,7 +83,7 @@ class SessionTransactions:
         self.batch = False
         self.advisory_locks = AdvisoryLocks(services.store)
         self.terminated: SQLError | None = None
-        """Why the session is over, once it is: what every further statement is answered with."""
+        """The error that ended the session, which answers every further statement."""
         self._services = services
         self._variables = variables
         self._share = share
@@ -465,7 +465,7 @@ class SessionTransactions:
 
     @property
     def opened_at(self) -> datetime | None:
-        """When the client said BEGIN, if a transaction is open."""
+        """The time of the client's BEGIN, if a transaction is open."""
         if self.opened is None or self.batch:
             return None
         return datetime_of(self.opened.opened_at)

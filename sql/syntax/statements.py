@@ -229,7 +229,7 @@ class CreateChangefeed(Statement):
     keyspace: KeyspaceFeed | None = None
     replication: str | None = None
     workers: int | None = None
-    """How many tasks the replication may have; without, it is one feed."""
+    """The tasks that the replication may have; without, it is one feed."""
     query: FeedSelect | None = None
     whole_database: DatabaseFeed | None = None
     """Then it names no tables: they are those of that database, later ones too."""
@@ -396,8 +396,8 @@ class Discard(Statement):
 
 
 class SetConstraints(Statement):
-    """When the open transaction looks at foreign keys that are deferrable: all, where none has a
-    name here."""
+    """Has the open transaction check the named deferrable foreign keys now or at its commit: all,
+    where no name is given."""
 
     grammar = "SET CONSTRAINTS ( ALL | names:constraints_name,… ) ( deferred:DEFERRED | IMMEDIATE )"
     names: tuple[ObjectName, ...]

@@ -11,9 +11,9 @@ import pytest
 from tailrace.catalog.descriptors.descriptor import DescriptorState, TableDescriptor
 from tailrace.catalog.descriptors.publish_rules import StaleDescriptor
 from tailrace.catalog.descriptors.system_tables import DESCRIPTOR
-from tailrace.catalog.leases.rows import LeaseRow, SessionRow
 from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.catalog.store.catalog_changes import CatalogChanges
+from tailrace.catalog.store.lease_rows import LeaseRow, SessionRow
 from tailrace.catalog.store.live_leases import DescriptorLeased
 from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.clock import MAX_TIMESTAMP, Timestamp, duration
@@ -140,7 +140,7 @@ def test_older_lease_blocks_the_next_version(sim: Simulation) -> None:
                 DescriptorLeased, match=r"node 7 \(session s\) still holds"
             ) as caught:
                 await catalog.add_column(table.id, "x")
-            assert (caught.value.version, caught.value.session_id) == (1, "s")
+            assert (caught.value.lease.version, caught.value.lease.session_id) == (1, "s")
             assert isinstance(caught.value, RetryableTransaction)
             await put(catalog.store, {lease.key: None})
             assert (await catalog.add_column(table.id, "x")).version == 3

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import msgspec
 
 from tailrace.catalog.descriptors.descriptor import TableDescriptor
-from tailrace.catalog.leases.rows import LEASES, SESSIONS, LeaseRow, SessionRow
 from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.catalog.store.descriptor_store import decode_stored, descriptor_key
+from tailrace.catalog.store.lease_rows import LEASES, SESSIONS, LeaseRow, SessionRow
 from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.keys import index_prefix, table_span
 from tailrace.kvlayer.span import Span

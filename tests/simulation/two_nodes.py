@@ -100,7 +100,7 @@ class TwoNodes:
             try:
                 changed = await catalog.publish(last.id, locked=not last.locked)
             except DescriptorLeased as refused:
-                assert refused.version < last.version, refused
+                assert refused.lease.version < last.version, refused
                 self.refusals += 1
                 await asyncio.sleep(REFUSED_PAUSE_SECONDS)
             except REFUSED:

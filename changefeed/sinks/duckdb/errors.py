@@ -15,7 +15,7 @@ class MirrorHeld(SinkError):
 
 
 def open_error(path: Path, error: duckdb.Error) -> SinkError | SinkRefused:
-    """Why a file could not be opened. DuckDB tells these cases apart by the message alone."""
+    """The error of a file that could not be opened: DuckDB's message alone tells which."""
     text = str(error)
     if "Could not set lock" in text:
         _, found, holder = text.partition("Conflicting lock is held in ")

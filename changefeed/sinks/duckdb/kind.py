@@ -24,7 +24,7 @@ from .mirror_file import MirrorFile, run_whole
 from .orphans import Lives, release_jobs, release_orphans
 from .ownership import check_name, has_schema
 from .progress_table import ProgressRow
-from .reading.reader import in_lane
+from .reading.interruption import in_lane
 from .reading.snapshot import InLane, MirrorSnapshot, begin_snapshot
 from .sink import DuckDBSink
 from .table_schema import mirror_name, mirror_names, shown_name

@@ -95,7 +95,7 @@ class MirrorFile:
         self.path = path
         self.lane = lane
         self.copy_lane = copy_lane
-        """Where it is copied, beside what is written."""
+        """The lane of copies, which run beside what is written."""
         self.epochs: dict[int, int] = {}
         """The greatest epoch that opened each job's feed here. Only calls in the lane touch it."""
         self.fresheners: set[Callable[[], Awaitable[None]]] = set()
@@ -105,7 +105,7 @@ class MirrorFile:
         self._cursors: set[duckdb.DuckDBPyConnection] = set()
         self._broken = False
         self._opened: tuple[int, int] | None = None
-        """Which file of the disk it is."""
+        """The device and the inode of the file that is open."""
         self._commits = 0
         self._wal_bytes = 0
         self._wal_path = f"{path}.wal"

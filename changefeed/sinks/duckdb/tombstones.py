@@ -58,7 +58,7 @@ class Tombstones:
         self._source: ArrowSource | None = None
 
     def of(self, table_id: int) -> dict[bytes, Timestamp]:
-        """When each key of a table was deleted."""
+        """The timestamp of each key's deletion in a table."""
         return self._newest.get(table_id, _NONE)
 
     @property

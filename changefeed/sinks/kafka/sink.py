@@ -61,7 +61,7 @@ class TransactionalSink(Sink):
         self._held: dict[int, HeldMessages] = {}
         """By table: the tables of a feed come on at different paces."""
         self._cut = Cut([], outside=ZERO)
-        """How far the committed transactions go, key by key."""
+        """The frontier of the committed transactions, key by key."""
         self._transactions = asyncio.Lock()
         """A producer has one under way: a resolved record may be due while a flush runs."""
 

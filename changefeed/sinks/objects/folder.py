@@ -82,7 +82,7 @@ class ObjectsFolder:
     def forget_owner(self, name: str) -> None: ...
 
     def obstacle(self) -> str | None:
-        """Why the bucket does not serve, if so."""
+        """The reason for which the bucket does not serve, if so."""
         try:
             self.open()
             info = self._told(lambda: self._connected.get_file_info([self._location.bucket])[0])

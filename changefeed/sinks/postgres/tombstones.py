@@ -52,7 +52,7 @@ class Tombstones:
         self._unsaved: list[Tombstone] = []
 
     def of(self, table_id: int) -> dict[bytes, Timestamp]:
-        """When each key of a table was deleted."""
+        """The timestamp of each key's deletion in a table."""
         return self._newest.get(table_id, {})
 
     def note(self, table_id: int, deletions: Sequence[tuple[bytes, Timestamp]]) -> None:

@@ -107,7 +107,7 @@ class SparkKind(WorkerKind, LocalKind):
 
 
 def _obstacle(path: Path) -> str | None:
-    """Why no lake can be written there, if so."""
+    """The reason for which no lake can be written there, if so."""
     missing = why_no_spark()
     if missing is not None:
         return missing

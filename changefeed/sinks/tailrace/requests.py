@@ -191,7 +191,7 @@ class ReplicaRequests:
         raise SinkError(f"{words} ({TRIES_MAX} tries)")
 
     def _judge(self, answer: Reply) -> str:
-        """Why it is worth another try. Raises Refused where it is not."""
+        """The reason for another try. Raises Refused where there is none."""
         try:
             problem = msgspec.json.decode(answer.body, type=_Problem)
         except msgspec.MsgspecError:

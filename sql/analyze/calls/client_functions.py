@@ -61,7 +61,7 @@ class ClientFacts:
 
 
 SOMEBODY = ClientFacts()
-"""Where nobody asked: `root`, in the default database."""
+"""The facts of a call that no client made: `root`, in the default database."""
 
 
 class _Untold(ClientFacts):

@@ -241,7 +241,7 @@ _TYPES: dict[type[object], ColumnType] = {int: INT8, Decimal: DECIMAL, bool: BOO
 def _told_in_order(
     rows: ConstantRows, descriptor: TableDescriptor, wanted: Sequence[tuple[int, int]]
 ) -> dict[int, list[Datum]]:
-    """The same by trees, row by row, which raises what is wrong with the first wrong one."""
+    """The columns' values by trees, row by row: raises what is wrong with the first wrong row."""
     columns: dict[int, list[Datum]] = {place: [] for _, place in wanted}
     for row in rows.rows():
         for number, place in wanted:

@@ -369,4 +369,4 @@ _CHECKS: dict[type[exp.Expr], tuple[Check, ...]] = {
     exp.Neg: (_check_negation,),
     exp.Nullif: (_check_nullif,),
 }
-"""What is checked of a node, by its class; of all others whether they are calls that there are."""
+"""The checks of a node, by its class; every other node is checked to be a call that exists."""

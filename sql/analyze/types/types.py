@@ -635,4 +635,4 @@ _RULES: dict[type[exp.Expr], Rule] = {
     **dict.fromkeys((exp.Array, exp.ArrayAgg), Types._array),
     exp.Bracket: Types._subscript,
 }  # fmt: skip
-"""How the types of others follow from their parts; what is not here is a call of a function."""
+"""Rules that give the other nodes' types by their parts'; what is not here calls a function."""

@@ -474,4 +474,4 @@ _TARGETS: dict[s.TargetKind, tuple[SecurableKind, _Find | None]] = {
     s.TargetKind.TABLES_IN_SCHEMA: (SecurableKind.TABLE, _tables),
     s.TargetKind.TYPE: (SecurableKind.TYPE, partial(_object, find_type, unknown)),
 }
-"""What privileges are granted on: the kind of object, and how its name is found."""
+"""The targets of GRANT: the kind of object, and the function that finds it by its name."""

@@ -64,7 +64,7 @@ class CallingSession:
         self._warnings: list[str] = []
         self._database = ("", 0)
         self._committed_at: Timestamp | None = None
-        """When the session last committed something that it had written."""
+        """The timestamp of the session's last commit that wrote something."""
 
     def told(self, result: Result) -> Result:
         """The result, with what the statement's calls had to say beside what they returned."""

@@ -38,7 +38,7 @@ SCANS_REMEMBERED: Final = 1000
 """Tables whose scans are counted."""
 
 SCANS_WHEN_TOO_LARGE: Final = -50
-"""Where counting begins again for a table that did not fit: it may have shrunk by then."""
+"""The count of scans of a table that did not fit: it may have shrunk once it is tried again."""
 
 RECENT_SECONDS: Final = 5.0
 """A transaction that reads further back makes no image: history would have to be fed through it."""

@@ -206,7 +206,7 @@ async def create_database(changer: Changer, statement: statements.CreateDatabase
 
 async def create_table(changer: Changer, statement: statements.CreateTable) -> str | None:
     name = await new_table_name(changer, statement.table, statement.temporary)
-    statement = sequences.with_sequences(statement)
+    statement = await sequences.with_sequences(changer, statement)
     columns = [_column(column) for column in statement.columns]
     key = statement.primary_key
     if not key:

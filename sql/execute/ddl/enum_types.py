@@ -37,7 +37,7 @@ from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax.statement import ObjectName, TypeName, UserTypeName
 from ...syntax.trees import unsupported
-from ..changer import Changer, Skipped, all_of, found_of
+from ..changer import Changer, Skipped, all_of, found_of, skipped
 from .enum_labels import refuse_named_label
 from .given_columns import given_types
 from .schema_changes import AUTO_UNLOCK
@@ -49,14 +49,10 @@ def unknown(name: ObjectName) -> SQLError:
 
 async def create(changer: Changer, statement: s.CreateEnum) -> None:
     name, parents, taken = await changer.place_of(statement.name)
-    if taken and statement.if_not_exists:
-        raise Skipped(f'type "{statement.name}" exists')
     if taken:
-        raise SQLError(
-            "42710",
-            f'type "{statement.name}" already exists',
-            position=statement.name.position,
-        )
+        message = f'type "{statement.name}" already exists'
+        error = SQLError("42710", message, position=statement.name.position)
+        raise skipped(error, statement.if_not_exists)
     type_id = await changer.descriptors.allocate_id()
     enum = EnumType(type_id, name, new_members(statement.labels))
     created = TypeDescriptor(

@@ -253,38 +253,43 @@ async def settle_owned(changer: Changer) -> None:
 # Sequences of identity columns
 
 
-def with_sequences(statement: CreateTable) -> CreateTable:
+async def with_sequences(changer: Changer, statement: CreateTable) -> CreateTable:
     """The statement whose identity columns draw from sequences, which `create_owned` makes."""
-    columns = tuple(
-        column
-        if column.identity is None
-        else replace(column, default=drawing_from(_own_sequence(statement.table, column).name))
-        for column in statement.columns
-    )
-    return replace(statement, columns=columns)
+    columns = list(statement.columns)
+    for place, column in enumerate(columns):
+        if (given := column.identity) is not None:
+            made = await _own_sequence(changer, statement.table, column.name, given.options)
+            identity = replace(given, options=replace(given.options, name=made.name))
+            columns[place] = replace(column, identity=identity, default=_drawing_from(made))
+    return replace(statement, columns=tuple(columns))
 
 
-def drawing_from(sequence: ObjectName) -> exp.Expr:
+def _drawing_from(sequence: s.CreateSequence) -> exp.Expr:
     """The default of a column that draws from a sequence."""
-    literal = exp.Literal.string(".".join(sequence.parts))
+    literal = exp.Literal.string(".".join(sequence.name.parts))
     return exp.Anonymous(this="nextval", expressions=[literal])
 
 
-def _own_sequence(table: ObjectName, column: s.ColumnDefinition) -> s.CreateSequence:
-    """The statement that makes the sequence of an identity column."""
-    assert column.identity is not None, column
+async def _own_sequence(
+    changer: Changer, table: ObjectName, column: str, options: s.SequenceChange
+) -> s.CreateSequence:
+    """The statement that makes the sequence of an identity column: of the name that its options
+    say, or else of the first that nothing has."""
     *parents, name = table.parts
-    options = column.identity.options
-    made = options.name or ObjectName((*parents, f"{name}_{column.name}_seq"), column.position)
+    wanted, number = f"{name}_{column}_seq", 0
+    made = options.name or ObjectName((*parents, wanted), table.position)
+    while options.name is None and (await changer.place_of(made))[2]:
+        number += 1
+        made = ObjectName((*parents, f"{wanted}{number}"), table.position)
     return s.CreateSequence(name=made, change=options, if_not_exists=False)
 
 
 async def create_owned(changer: Changer, statement: CreateTable, table: TableDescriptor) -> None:
     """Makes the sequences that the identity columns of a new table own."""
-    for column in statement.columns:
-        if column.identity is not None:
-            owner = table.id, table.column(column.name).id
-            await create(changer, _own_sequence(statement.table, column), owner)
+    for given in statement.columns:
+        if given.identity is not None:
+            column, options = table.column(given.name), given.identity.options
+            await _create_owned(changer, table, column, statement.table, options)
 
 
 # ALTER COLUMN … ADD, SET and DROP of identities, and identity columns that are added to a table. A
@@ -302,7 +307,7 @@ async def run_identity_command(
         case s.AddIdentity(clause=clause):
             _refuse_locked(changes.table)
             _refuse_added(changes.table, column, command)
-            default = await _sequence(changer, changes.table, column, table, clause.options)
+            default = await _create_owned(changer, changes.table, column, table, clause.options)
             text = text_of(default)
             changed = replace(column, identity=clause.identity, default_expression=text)
             changes.restate(changed, f"add identity of {column.name}")
@@ -339,7 +344,8 @@ async def with_identity(
     column = Column(id=changes.table.next_column_id, name=given.name, type=column_type(given.type))
     check_identity_type(column.type, given.type.position)
     _refuse_locked(changes.table)
-    default = await _sequence(changer, changes.table, column, table, given.identity.options)
+    options = given.identity.options
+    default = await _create_owned(changer, changes.table, column, table, options)
     return replace(command, definition=replace(given, default=default))
 
 
@@ -357,7 +363,7 @@ async def _owned(
     return [each for each in found if each.owner is not None and each.owner[1] == column.id]
 
 
-async def _sequence(
+async def _create_owned(
     changer: Changer,
     table: TableDescriptor,
     column: Column,
@@ -365,24 +371,9 @@ async def _sequence(
     options: s.SequenceChange,
 ) -> exp.Expr:
     """Makes the sequence of a column, and says how to draw from it."""
-    made = options.name
-    if made is None:
-        *parents, _ = name.parts
-        free = await _free_name(changer, table, f"{table.name}_{column.name}_seq")
-        made = ObjectName((*parents, free), name.position)
-    statement = s.CreateSequence(name=made, change=options, if_not_exists=False)
-    await create(changer, statement, (table.id, column.id))
-    return drawing_from(made)
-
-
-async def _free_name(changer: Changer, table: TableDescriptor, wanted: str) -> str:
-    """The name, or the first with a number behind it that nothing has."""
-    descriptors = changer.descriptors
-    name, number = wanted, 0
-    while await descriptors.lookup(changer.transaction, table.database_id, table.schema_id, name):
-        number += 1
-        name = f"{wanted}{number}"
-    return name
+    made = await _own_sequence(changer, name, column.name, options)
+    await create(changer, made, (table.id, column.id))
+    return _drawing_from(made)
 
 
 def _refuse_added(table: TableDescriptor, column: Column, command: s.AddIdentity) -> None:

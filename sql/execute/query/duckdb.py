@@ -33,7 +33,7 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.session_zone import UTC_NAME, zone_name
 from ....catalog.values.type_kinds import BROAD, DUCKDB_NAMES, TypeKind
 from ....changefeed.sinks.duckdb.errors import duckdb_error
-from ....changefeed.sinks.duckdb.reading.interruption import end_query, interrupt
+from ....changefeed.sinks.duckdb.reading.interruption import in_lane, interrupt
 from ....kvlayer.clock import WallClock
 from ....kvlayer.process.offload import Offload
 from ...builtins import evaluator_functions
@@ -163,12 +163,8 @@ class Analytics(WholeAnswers):
         """Returns the result of a call on a cursor. The caller holds a lane."""
         lane = self._idle.pop()
         self._running.add(cursor)
-        task = lane.run(call)
         try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            await end_query(cursor, task)
-            raise
+            return await in_lane(lane, cursor, call)
         finally:
             self._running.discard(cursor)
             self._idle.append(lane)

@@ -44,7 +44,7 @@ _BEGINNINGS: tuple[tuple[str, str], ...] = (
     ("timestamp", "22008"),
     ("max expression depth", "54001"),
 )
-"""How messages of DuckDB's begin whose class says too little, and the SQLSTATE of each."""
+"""The beginnings of DuckDB's messages whose class says too little, and the SQLSTATE of each."""
 _MEANT: tuple[tuple[str, str, str], ...] = (
     ("referenced table", "42P01", 'missing FROM-clause entry for table "{}"'),
     ("ambiguous reference to column", "42702", 'column reference "{}" is ambiguous'),

@@ -33,7 +33,7 @@ from ....catalog.rights.users import ROOT
 from ....catalog.store.catalog import Catalog
 from ....catalog.store.catalog_changes import CatalogChanges
 from ....catalog.values.errors import SQLError
-from ....kvlayer.access import StoreAccess, Transaction
+from ....kvlayer.access import StoreAccess, Transaction, committed
 from ....kvlayer.errors import RetryableTransaction
 from ...analyze.calls.row_calls import ExpressionNeeded, SequenceNeeded, ValueNeeded
 from ...analyze.scalars import Bindings
@@ -137,18 +137,14 @@ class StoredSequences:
         if self.opened is not None and self._mine(sequence):
             return await work(self.opened)
         for attempt in range(1, ATTEMPTS_MAX + 1):
-            transaction = self.store.begin()
             try:
-                await transaction.started()
-                result = await work(transaction)
-                await transaction.commit()
-            except BaseException as error:
-                await transaction.rollback()
-                if attempt == ATTEMPTS_MAX or not isinstance(error, RetryableTransaction):
+                async with committed(self.store) as transaction:
+                    await transaction.started()
+                    return await work(transaction)
+            except RetryableTransaction:
+                if attempt == ATTEMPTS_MAX:
                     raise
-                await asyncio.sleep(0.001 * attempt * self.store.random.random())
-            else:
-                return result
+            await asyncio.sleep(0.001 * attempt * self.store.random.random())
         raise AssertionError("the last attempt returns or raises")
 
     def _mine(self, sequence: SequenceDescriptor) -> bool:

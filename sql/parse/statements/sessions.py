@@ -100,7 +100,7 @@ _CATALOGS = {
     "GRANTS": "tailrace_internal.grants lists them, and pg_auth_members the members of roles.",
     "SESSIONS/QUERIES/STATEMENTS": "pg_stat_activity lists sessions, and what each runs.",
 }
-"""What SHOW does not tell, with where it stands."""
+"""The names that SHOW refuses, with the catalog that has the answer."""
 
 SHOWS: tuple[Row, ...] = (
     ("SHOW TRANSACTION ^ ISOLATION LEVEL", ShowSession, {"name": "transaction_isolation"}),

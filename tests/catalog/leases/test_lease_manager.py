@@ -11,7 +11,7 @@ from tailrace.catalog.leases import (
     LeaseBeyondSession,
     LeaseRow,
 )
-from tailrace.catalog.leases.rows import LEASES
+from tailrace.catalog.store.lease_rows import LEASES
 from tailrace.catalog.store.live_leases import DescriptorLeased
 from tailrace.kvlayer.clock import Timestamp, duration
 from tailrace.kvlayer.errors import RetryableTransaction

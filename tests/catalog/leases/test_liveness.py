@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 from tailrace.catalog.leases import Incarnation, LivenessSession, SessionRow
-from tailrace.catalog.leases.rows import SESSIONS, session_key
+from tailrace.catalog.store.lease_rows import SESSIONS, session_key
 from tailrace.kvlayer.clock import seconds_between
 from tests.harness.nodes import CatalogFixture, open_catalog, open_nodes
 from tests.harness.simulation import Simulation

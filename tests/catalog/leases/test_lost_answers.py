@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from tailrace.catalog.leases.rows import LEASES, LeaseRow
 from tailrace.catalog.rights.bootstrap import bootstrap
+from tailrace.catalog.store.lease_rows import LEASES, LeaseRow
 from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.errors import KVError
 from tailrace.kvlayer.store import Store

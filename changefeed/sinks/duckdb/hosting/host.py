@@ -60,7 +60,7 @@ class _HostedSink:
     """The store's position as of the last flush that was begun."""
     descriptors: KnownDescriptors = field(default_factory=KnownDescriptors)
     failure: Exception | None = None
-    """Why something that was told could not be taken: the next flush raises it."""
+    """The error of what was told and could not be taken: the next flush raises it."""
 
 
 class _Reading:

@@ -40,7 +40,7 @@ WORKERS = declare_choice(
 MODULE = "tailrace.changefeed.sinks.duckdb.hosting"
 
 METRICS = "changefeed_worker"
-"""How the names of its metrics begin: `…_alive`, `…_deaths_total`."""
+"""The beginning of its metrics' names: `…_alive`, `…_deaths_total`."""
 
 
 class MirrorWorker:

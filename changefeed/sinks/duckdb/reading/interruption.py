@@ -7,9 +7,14 @@ one may take long. Who tells it once, and goes, may leave it running for ever.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import duckdb
+
+from .....kvlayer.process.offload import Offload
+
+T = TypeVar("T")
 
 AGAIN_SECONDS = 0.01
 
@@ -21,6 +26,16 @@ def interrupt(cursor: duckdb.DuckDBPyConnection) -> bool:
     except duckdb.ConnectionException:
         return False
     return True
+
+
+async def in_lane(lane: Offload, cursor: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
+    """Returns the result of the call, which has ended by then, cancelled or not."""
+    task = lane.run(call)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await end_query(cursor, task)
+        raise
 
 
 async def end_query(cursor: duckdb.DuckDBPyConnection, task: asyncio.Future[Any]) -> None:

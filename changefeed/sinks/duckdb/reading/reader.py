@@ -8,28 +8,24 @@ with external access off and its configuration locked.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from .....catalog.values.arrow_columns import AnyArray
 from .....catalog.values.errors import SQLError
-from .....kvlayer.process.offload import Offload
 from ...protocol import SinkError, SinkRefused
 from ..errors import MirrorHeld, duckdb_error
 from ..files import DuckDBFiles
 from ..mirror_file import MirrorFile, run_whole
 from ..ownership import MirrorSources, sources_of
 from ..table_schema import shown_name
-from .interruption import end_query
+from .interruption import in_lane
 from .read_statement import judge
-
-T = TypeVar("T")
 
 BATCH_ROWS = 8192
 
@@ -100,16 +96,6 @@ class MirrorReader:
             location, "SELECT mirror_table FROM _tailrace.mirrors ORDER BY mirror_table"
         )
         return [shown_name(str(name)) for name in found.column(0).to_pylist()]
-
-
-async def in_lane(lane: Offload, cursor: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
-    """Returns the result of the call, which has ended by then, cancelled or not."""
-    task = lane.run(call)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await end_query(cursor, task)
-        raise
 
 
 def _begin(file: MirrorFile, cursor: duckdb.DuckDBPyConnection) -> MirrorSources:

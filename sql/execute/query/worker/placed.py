@@ -31,7 +31,7 @@ WORKERS = declare_choice(
 MODULE = "tailrace.sql.execute.query.worker"
 
 METRICS = "sql_query_worker"
-"""How the names of its metrics begin: `…_alive`, `…_deaths_total`."""
+"""The beginning of its metrics' names: `…_alive`, `…_deaths_total`."""
 
 ROWS_HERE_MAX = 2048
 """Rows given to a query that stays here whatever it calls: DuckDB gives a function as many at once,

@@ -13,13 +13,10 @@ from ...kvlayer.clock import Timestamp
 from ...kvlayer.keys import encode_int
 from ...kvlayer.span import Span
 from ..descriptors.system_tables import LEASE, SQLLIVENESS
-from ..rows.row_codec import codec_for
+from ..rows.records import RecordCodec
 
 LEASES = LEASE.primary_span
 SESSIONS = SQLLIVENESS.primary_span
-
-_lease = codec_for(LEASE)
-_session = codec_for(SQLLIVENESS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,25 +34,11 @@ class LeaseRow:
         return _lease.encode_key((self.descriptor_id, self.version, self.node_id, self.session_id))
 
     def encode(self) -> tuple[bytes, bytes]:
-        return _lease.encode_row(
-            (self.descriptor_id, self.version, self.node_id, self.session_id, self.expiration)
-        )
+        return _lease.encode(self)
 
     @classmethod
     def decode(cls, key: bytes, body: bytes) -> LeaseRow:
-        descriptor_id, version, node_id, session_id, expiration = _lease.decode_row(key, body)
-        assert isinstance(descriptor_id, int)
-        assert isinstance(version, int)
-        assert isinstance(node_id, int)
-        assert isinstance(session_id, str)
-        assert isinstance(expiration, int)
-        return cls(
-            descriptor_id=descriptor_id,
-            version=version,
-            node_id=node_id,
-            session_id=session_id,
-            expiration=Timestamp(expiration),
-        )
+        return _lease.decode(key, body)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,18 +54,15 @@ class SessionRow:
         return at < self.expiration
 
     def encode(self) -> tuple[bytes, bytes]:
-        return _session.encode_row((self.session_id, self.expiration, self.node_id, self.epoch))
+        return _session.encode(self)
 
     @classmethod
     def decode(cls, key: bytes, body: bytes) -> SessionRow:
-        session_id, expiration, node_id, epoch = _session.decode_row(key, body)
-        assert isinstance(session_id, str)
-        assert isinstance(expiration, int)
-        assert isinstance(node_id, int)
-        assert isinstance(epoch, int)
-        return cls(
-            session_id=session_id, expiration=Timestamp(expiration), node_id=node_id, epoch=epoch
-        )
+        return _session.decode(key, body)
+
+
+_lease = RecordCodec(LEASE, LeaseRow)
+_session = RecordCodec(SQLLIVENESS, SessionRow)
 
 
 def session_key(session_id: str) -> bytes:
