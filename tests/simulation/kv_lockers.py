@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
+from contextlib import suppress
 from random import Random
 
 from tailrace.kvlayer.clock import Timestamp
-from tailrace.kvlayer.errors import LockUnavailable, StoreClosed, WriteConflict
+from tailrace.kvlayer.errors import KVError, LockUnavailable, StoreClosed, WriteConflict
 from tailrace.kvlayer.keys import LOCK_KIND
 from tailrace.kvlayer.span import Span
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.transaction_modes import Isolation, LockMode, WhenLocked
-from tailrace.kvlayer.txn import TransactionStatus
 from tests.simulation.kv_clients import KEYS, REFUSED, Clients, ExplicitTransaction
 from tests.simulation.kv_model import KVModel, Read
 
@@ -60,6 +60,14 @@ class LockingTransaction(ExplicitTransaction):
         self._before: dict[int, tuple[set[bytes], dict[bytes, bytes | None]]] = {}
         """What it held at each savepoint, and had read."""
 
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended, by whomever."""
+        with suppress(KVError):
+            self.transaction.check_running()
+            return True
+        return False
+
     async def _statement(self) -> None:
         await self.transaction.begin_statement()
         statements = [
@@ -101,19 +109,19 @@ class LockingTransaction(ExplicitTransaction):
         self._hold([name], mode)
         if self.random.random() < 0.5:
             await asyncio.sleep(self.random.choice((0.0, 0.002)))
-            if self.transaction.state is TransactionStatus.PENDING:
+            if self.running:
                 self.lockers.held[name].pop(self, None)
                 await self.transaction.unlock([name], mode=mode)
                 self.clients.counts["names unlocked"] += 1
 
     def _hold(self, names: list[bytes], mode: LockMode) -> None:
         """Notes who holds the keys, which nobody may hold in a mode that excludes this one."""
-        if self.model.frozen or self.transaction.state is not TransactionStatus.PENDING:
+        if self.model.frozen or not self.running:
             return
         for name in names:
             holders = self.lockers.held[name]
             for other, theirs in holders.items():
-                if other is not self and other.transaction.state is TransactionStatus.PENDING:
+                if other is not self and other.running:
                     shared = mode is theirs is LockMode.SHARED
                     assert shared, f"{name!r} is held by {other.transaction} and {self.transaction}"
             if holders.get(self) is not LockMode.EXCLUSIVE:
