@@ -44,7 +44,7 @@ from ...catalog.values.errors import SQLError
 from ...catalog.values.interval import Interval, clock_text, microseconds_of_day, time_of_day
 from ...catalog.values.json_text import normal_json
 from ...catalog.values.literals import read_decimal
-from ...catalog.values.session_zone import session_zone, shown
+from ...catalog.values.session_zone import session_zone, shown, writes_iso_intervals
 from ...catalog.values.type_kinds import CatalogName, TypeKind
 from ...sql.analyze.calls.oids import user_array_oid, user_type_of, user_type_oid
 from ...sql.builtins.type_names import OTHER_ROWS, TYPE_ROWS
@@ -184,7 +184,7 @@ WIRE_TYPES: dict[TypeKind, WireType] = {
     TypeKind.INTERVAL: WireType(
         oid=1186,
         size=16,
-        text=lambda value: str(value).encode(),
+        text=lambda value: (value.iso_text if writes_iso_intervals() else str(value)).encode(),
         binary=lambda value: _INTERVAL.pack(value.microseconds, value.days, value.months),
     ),
     TypeKind.JSONB: WireType(

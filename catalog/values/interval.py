@@ -128,6 +128,25 @@ class Interval:
             parts.append(sign + clock_text(abs(self.microseconds)))
         return " ".join(parts)
 
+    @property
+    def iso_text(self) -> str:
+        """PostgreSQL's output where IntervalStyle is iso_8601.
+
+        >>> Interval(months=14, days=-3, microseconds=14_706_500_000).iso_text
+        'P1Y2M-3DT4H5M6.5S'
+        """
+        years = abs(self.months) // 12 * (-1 if self.months < 0 else 1)
+        sign = "-" if self.microseconds < 0 else ""
+        seconds, fraction = divmod(abs(self.microseconds), 1_000_000)
+        day = ((years, "Y"), (self.months - years * 12, "M"), (self.days, "D"))
+        clock = ((seconds // 3600, "H"), (seconds // 60 % 60, "M"))
+        written = "P" + "".join(f"{value}{unit}" for value, unit in day if value)
+        if self.microseconds:
+            written += "T" + "".join(f"{sign}{value}{unit}" for value, unit in clock if value)
+            second = f"{seconds % 60}.{fraction:06}".rstrip("0").rstrip(".")
+            written += f"{sign}{second}S" if second != "0" else ""
+        return written if written != "P" else "PT0S"
+
     def __repr__(self) -> str:
         return f"Interval('{self}')"
 

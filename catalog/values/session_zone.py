@@ -26,12 +26,14 @@ ZONES_KEPT_MAX = 600
 
 
 class SessionZone:
-    """The zone of one session, whose `name` changes when the session sets another."""
+    """The zone of one session, whose `name` changes when the session sets another; and whether the
+    intervals of its results are written in ISO 8601, as its IntervalStyle says."""
 
-    __slots__ = ("name",)
+    __slots__ = ("iso_intervals", "name")
 
     def __init__(self, name: str = UTC_NAME) -> None:
         self.name = name
+        self.iso_intervals = False
 
 
 _followed: ContextVar[SessionZone | None] = ContextVar("session zone", default=None)
@@ -40,6 +42,11 @@ _followed: ContextVar[SessionZone | None] = ContextVar("session zone", default=N
 def zone_name() -> str:
     followed = _followed.get()
     return UTC_NAME if followed is None else followed.name
+
+
+def writes_iso_intervals() -> bool:
+    followed = _followed.get()
+    return followed is not None and followed.iso_intervals
 
 
 def session_zone() -> tzinfo:

@@ -120,7 +120,7 @@ def _below(node: exp.Expr) -> Iterable[exp.Expr]:
 _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]], ...] = (
     (plain_rows, (exp.Star, exp.Values)),
     (plain_derived, (exp.Join, exp.Lateral)),
-    (plain_sets, (exp.Anonymous, exp.Unnest, *SCALARS)),
+    (plain_sets, (exp.Anonymous, exp.Bracket, exp.Unnest, *SCALARS)),
     (plain_arrays, (exp.Any, exp.All)),
     (known_calls, (exp.Anonymous, *REFUSED_NODES)),
     (balance, CHAINED),

@@ -11,7 +11,7 @@ from ...catalog.descriptors.temporary_schema import TemporarySchema
 from ...catalog.values.session_zone import SessionZone, follow, forget
 from ...kvlayer.write_shares import SessionShare, write_as
 from ..runtime.analytic_lanes import Asking, ask_as
-from ..variables.variables import TIME_ZONE, SessionVariables
+from ..variables.variables import INTERVAL_STYLE, TIME_ZONE, SessionVariables
 
 Followed = tuple[SessionZone | None, TemporarySchema | None]
 
@@ -65,3 +65,4 @@ class SessionTurn(asyncio.Lock):
 
     def _look(self) -> None:
         self.zone.name = self._variables.get(TIME_ZONE)
+        self.zone.iso_intervals = self._variables.get(INTERVAL_STYLE) == "iso_8601"

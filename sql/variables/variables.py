@@ -370,6 +370,11 @@ Variable(
     "datestyle", "ISO, MDY", parse=_date_style, title="DateStyle",
     description="dates and timestamps are written and read in ISO 8601 alone",
 )  # fmt: skip
+INTERVAL_STYLE = Variable(
+    "intervalstyle", "postgres", title="IntervalStyle",
+    parse=_one_of(("postgres", "iso_8601"), "Write postgres or iso_8601."),
+    description="intervals of results are `1 year 2 mons 04:05:06`, or `P1Y2MT4H5M6S`",
+)  # fmt: skip
 Variable(
     "search_path", '"$user", public', parse=_search_path,
     description="of the schemas with tables of users, public is searched",
@@ -395,7 +400,6 @@ CLIENT_MIN_MESSAGES = Variable(
 _OFF = ("false", "no", "0")
 _ONE_VALUE: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("client_encoding", "UTF8", ("utf-8", "utf_8", "unicode"), "text is UTF-8"),
-    ("IntervalStyle", "postgres", (), "intervals are written as `1 year 2 mons 04:05:06`"),
     ("bytea_output", "hex", (), "bytes are written as `\\x` and hexadecimal digits"),
     ("standard_conforming_strings", "on", ("true", "yes", "1"),
      "a backslash in a text literal is a backslash"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 import pytest
@@ -45,9 +46,24 @@ def test_text_is_read_and_printed_as_postgres_does(text: str, printed: str) -> N
     assert str(read_interval(text)) == printed
 
 
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("1 year 2 mons -3 days 04:05:06.7", "P1Y2M-3DT4H5M6.7S"),
+        ("-13 mons -00:00:00.5", "P-1Y-1MT-0.5S"),
+        ("-26:00:40", "PT-26H-40S"),
+        ("90 min", "PT1H30M"),
+        ("0", "PT0S"),
+    ],
+)
+def test_iso_text_is_that_of_postgres(text: str, printed: str) -> None:
+    assert read_interval(text).iso_text == printed
+
+
 @given(intervals())
-def test_printed_interval_reads_back(interval: Interval) -> None:
-    back = read_interval(str(interval))
+@pytest.mark.parametrize("write", [str, lambda interval: interval.iso_text], ids=["own", "iso"])
+def test_printed_interval_reads_back(write: Callable[[Interval], str], interval: Interval) -> None:
+    back = read_interval(write(interval))
     assert (back.months, back.days, back.microseconds) == (
         interval.months, interval.days, interval.microseconds,
     )  # fmt: skip

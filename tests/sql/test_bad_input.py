@@ -40,7 +40,7 @@ CASES = [
     ("DELETE FROM t WHERE nope = 1", "42703", 21),
     ("DELETE FROM t RETURNING upper(w)", "42703", 31),
     ("DELETE FROM t RETURNING count(*)", "42803", 25),
-    ("INSERT INTO t VALUES (1, 5)", "42804", 26),
+    ("INSERT INTO t VALUES (1, 5.5)", "42804", 26),
     ("INSERT INTO t VALUES ('x', 'a')", "22P02", 23),
     ("INSERT INTO t VALUES (1.5, 'a')", "22P02", 23),
     ("INSERT INTO t VALUES (9223372036854775808, 'a')", "22003", 23),

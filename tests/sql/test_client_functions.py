@@ -60,7 +60,7 @@ def test_a_setting_that_would_lie_is_refused() -> None:
                 "SET client_encoding = 'latin1'",
                 "SET standard_conforming_strings = off",
                 "SET DateStyle = 'SQL, DMY'",
-                "SET IntervalStyle = 'iso_8601'",
+                "SET IntervalStyle = 'sql_standard'",
                 "SET bytea_output = 'escape'",
             ):
                 assert (await node.error(text)).sqlstate == "22023", text

@@ -17,6 +17,7 @@ TABLE = (
 ROWS = [
     "-9223372036854775808, 15, 1e3, -0.0, 'it''s', TRUE, '2024-01-01', '{\"a\": 1}'",
     "-1, NULL, -1.005, 'NaN', NULL, FALSE, NULL, '[]'",
+    "-2, 1, 1, 1, -0020260101, TRUE, NULL, '1'",
     "0, '7', 12345678.9, 1, '', 'yes', '2030-06-01 12:00', 'null'",
 ]
 MANY = [
@@ -47,6 +48,20 @@ def test_rows_are_stored_as_one_by_one() -> None:
         await node.sql(f"INSERT INTO many VALUES {values([*ROWS, *MANY])}")
         one = await node.rows("SELECT * FROM one ORDER BY k")
         assert repr(await node.rows("SELECT * FROM many ORDER BY k")) == repr(one)
+
+    run(work)
+
+
+def test_whole_numbers_become_text() -> None:
+    """As Rails writes the versions of its migrations; no plan of one number is another's."""
+
+    async def work(node: SqlNode) -> None:
+        for number in (20260101, 20260102):
+            await node.sql(f"INSERT INTO one (k, s) VALUES ({number}, {number})")
+        await node.sql("UPDATE one SET s = 7 WHERE k = 20260102")
+        await node.sql("INSERT INTO one (k, s) VALUES (1, $1::INT8)", None)
+        found = await node.rows("SELECT k, s FROM one ORDER BY k")
+        assert found == [(1, None), (20260101, "20260101"), (20260102, "7")]
 
     run(work)
 

@@ -99,6 +99,13 @@ def test_columns_of_the_catalog_keep_its_types(query: str, names: list[str]) -> 
         ("SELECT array_to_string(ARRAY(SELECT pg_get_indexdef(i.indexrelid, k + 1, TRUE) "
          "FROM generate_subscripts(i.indkey, 1) AS k ORDER BY k), ',') FROM pg_index i "
          "WHERE i.indrelid = 'p'::regclass", [("id",)]),
+        # Rails' primary_keys()
+        ("SELECT a.attname FROM (SELECT indrelid, indkey, generate_subscripts(indkey, 1) idx "
+         "FROM pg_index WHERE indrelid = '\"p\"'::regclass AND indisprimary) i "
+         "JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[i.idx] "
+         "ORDER BY i.idx", [("id",)]),
+        ("SELECT indkey[0], indkey[1] FROM pg_index WHERE indrelid = 'p'::regclass",
+         [(1, None)]),
         # Flyway's clean(): functions by their arguments
         ("SELECT oidvectortypes(proargtypes) FROM pg_proc p JOIN pg_namespace n "
          "ON n.oid = p.pronamespace WHERE n.nspname = 'public'", []),

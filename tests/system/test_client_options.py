@@ -79,7 +79,7 @@ def test_isolation_and_messages_of_the_start_hold(server: ServerProcess) -> None
 @pytest.mark.parametrize(
     "option",
     [
-        "bytea_output=escape", "intervalstyle=iso_8601", "datestyle=German",
+        "bytea_output=escape", "intervalstyle=sql_standard", "datestyle=German",
         "extra_float_digits=0", "search_path=shop", "timezone=Mars/Base",
         "client_encoding=latin1", "statement_timeout=soon", "standard_conforming_strings=off",
         "default_transaction_isolation=chaos", "client_min_messages=shout",
@@ -129,6 +129,20 @@ def test_moments_are_shown_in_the_zone_of_the_start(server: ServerProcess) -> No
         assert client.info.parameter_status("TimeZone") == "America/St_Johns"
         written = client.execute("SELECT (TIMESTAMPTZ '2020-07-01 12:00Z')::TEXT").fetchone()
         assert written == ("2020-07-01 09:30:00-02:30",)
+
+
+def test_intervals_are_written_in_the_style_of_the_session(server: ServerProcess) -> None:
+    """Rails sets it whenever it connects, and reads nothing else."""
+    query = "SELECT i, ARRAY[i], i::TEXT FROM (VALUES (INTERVAL '1 mon -2 days 03:00:00.5')) v(i)"
+    with connect(server, autocommit=True) as client:
+        client.execute("SET intervalstyle = iso_8601")
+        client.execute("SET TIME ZONE 'Europe/Berlin'")
+        assert client.info.parameter_status("IntervalStyle") == "iso_8601"
+        found = client.pgconn.exec_(query.encode())
+        texts = [found.get_value(0, column) for column in range(3)]
+        assert texts == [b"P1M-2DT3H0.5S", b"{P1M-2DT3H0.5S}", b"1 mon -2 days +03:00:00.5"]
+        client.execute("RESET intervalstyle")
+        assert client.pgconn.exec_(query.encode()).get_value(0, 0) == b"1 mon -2 days +03:00:00.5"
 
 
 def test_a_superuser_is_an_admin(server: ServerProcess) -> None:

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import Column, TableDescriptor
 from ....catalog.descriptors.elements import Identity
-from ....catalog.values.column_types import BOOL, DECIMAL, INT8, ColumnType, Datum, coerce
+from ....catalog.values.column_types import BOOL, DECIMAL, INT8, STRING, ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.process.fibre import give_way
@@ -72,10 +72,27 @@ def value_for(
             f"VALUES takes constants and parameters, not {text_of(item)}",
             "INSERT INTO … SELECT takes any expression.",
         ) from None
+    if scalar.type == INT8 and column.type.broad == STRING:
+        scalar = _digits(scalar)
     check_assignable(scalar.type, column.type, column.name, item)
     if SLOT in _written_number(item).meta:
         return Scalar(None, SlotValue(scalar, column, position_of(item)), True)
     return _converted(scalar, column, position_of(item))
+
+
+def _digits(scalar: Scalar) -> Scalar:
+    """Returns a whole number as the text that a column of texts takes of it: Rails writes the
+    versions of its migrations so."""
+
+    def text(values: Values, bindings: Bindings) -> Datum:
+        number = scalar.evaluate(values, bindings)
+        return None if number is None else str(number)
+
+    try:
+        number = constant_datum(scalar)
+    except NotNative:
+        return Scalar(STRING, text, scalar.constant)
+    return constant(STRING, None if number is None else str(number))
 
 
 def _converted(scalar: Scalar, column: Column, position: int | None) -> Scalar:
@@ -218,7 +235,9 @@ def _column(column: Column, written: list[str]) -> list[Datum]:
     for number, item in enumerate(written):
         if not number % _VALUES_PER_STEP:
             give_way()
-        value = read_constant(item)
+        value: object = read_constant(item)
+        if value.__class__ is int and column.type.broad == STRING:
+            value = str(value)
         kind = value.__class__
         if kind not in kinds:
             check_assignable(_TYPES.get(kind), column.type, column.name, exp.Null())

@@ -31,14 +31,17 @@ _PAIRS = {
 """By the function that returns a document's members as rows of key and value: the one that returns
 a list of pairs, and what takes one apart."""
 _VECTORS = ("indkey", "indclass", "indoption", "indcollation")
-"""Columns of pg_index that are vectors, whose subscripts begin with 0: Peewee asks for them."""
+"""Columns of pg_index that are vectors, whose subscripts begin with 0: Peewee and Rails ask so."""
 SCALARS = (exp.CurrentSchema, exp.CurrentDatabase)
 """Functions of one value that TypeORM reads as tables, when it connects."""
 
 
 def plain_sets(tree: exp.Expr) -> exp.Expr:
     """The tree with these in the form that everything behind it reads."""
-    for node in list(find_all(tree, exp.Anonymous)):
+    for node in list(find_all(tree, exp.Anonymous, exp.Bracket)):
+        if isinstance(node, exp.Bracket):
+            _from_one(node)
+            continue
         name = node.name.lower()
         known = f"jsonb{name[4:]}" if name.startswith("json_") else name
         if known.startswith("jsonb_") and len(node.expressions) != 1:
@@ -59,6 +62,14 @@ def plain_sets(tree: exp.Expr) -> exp.Expr:
         if len(several.expressions) > 1 and isinstance(several.parent, exp.From | exp.Join):
             several.replace(_zipped(several))
     return tree
+
+
+def _from_one(node: exp.Bracket) -> None:
+    """`indkey[i]` as the subscript of an array, whose elements are counted from 1."""
+    place = node.expressions[0]
+    if node.this.name.lower() in _VECTORS and not isinstance(place, exp.Slice):
+        number = exp.Literal.number(place.to_py() + 1) if place.is_int else exp.paren(place) + 1
+        node.set("expressions", [number])
 
 
 def _replace(node: exp.Anonymous, name: str, made: str, column: str | None) -> None:
