@@ -10,8 +10,9 @@ So what a sink commits is everything up to its cut and nothing above it, and wha
 again is to send is told by the cut alone. Rows beyond `MEMORY_BYTES_MAX` wait in a temporary file,
 which ends with the process. `HeldMessages` are the rows of a sink of messages, encoded.
 
-A *live* row may come twice, where a range feed began anew: `take_once` finds that among all the rows
-that are due, which may be those of hours, and holds no more than a part of their keys in memory.
+A *live* row may come twice, where a range feed began anew: `take_once` finds that among all the
+rows that are due, which may be those of hours, and holds no more than a part of their keys in
+memory.
 """
 
 from __future__ import annotations

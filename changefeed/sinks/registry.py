@@ -28,8 +28,8 @@ from .protocol import SinkRefused
 SCHEMES = ("https", "http")
 TIMEOUT_SECONDS = 3.0
 REFUSALS = frozenset({409, 422})
-"""Statuses that speak of a schema: not compatible, not valid. Any other is the registry's own state,
-such as a password that was changed there first."""
+"""Statuses that speak of a schema: not compatible, not valid. Any other is the registry's own
+state, such as a password that was changed there first."""
 
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 
