@@ -349,9 +349,9 @@ class Changefeeds:
 
     async def cancel(self, claim: Claim) -> None:
         """Cleans up after a job that was cancelled."""
-        live = self._live.pop(claim.job_id, None) or LiveFeed(claim.job_id)
+        await ChangefeedJob(self._services, claim, self.watch(claim.job_id)).cancel()
+        self._live.pop(claim.job_id, None)
         self._lagging.pop(claim.job_id, None)
-        await ChangefeedJob(self._services, claim, live).cancel()
 
     def runs_here(self, job_id: int, payload: bytes) -> bool:
         """Whether this node may run the feed.

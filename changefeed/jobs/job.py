@@ -573,7 +573,8 @@ class ChangefeedJob:
         kind = services.kinds.kind_of(details.sink_uri)
         if not kind.local or details.node_id == services.node_id:
             uri = whole_uri(services, details)
-            await kind.release(uri, self._identity, services.store.holds)
+            held = kind.release(uri, self._identity, services.store.holds)
+            await self._live.answered(held)
 
     async def _release_here(self) -> None:
         """Releases what the feed held in this store. A sink that was fed from another past stays

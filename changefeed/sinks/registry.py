@@ -27,6 +27,10 @@ from .protocol import SinkRefused
 
 SCHEMES = ("https", "http")
 TIMEOUT_SECONDS = 3.0
+REFUSALS = frozenset({409, 422})
+"""Statuses that speak of a schema: not compatible, not valid. Any other is the registry's own
+state, such as a password that was changed there first."""
+
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 
 
@@ -85,7 +89,7 @@ class SchemaRegistry:
         words = f"subject {schema.subject}: {answer.words}"
         if not answer.good:
             error = self._client.error(words, answer.retry_after)
-            raise error if answer.passing else SinkRefused(str(error))
+            raise SinkRefused(str(error)) if answer.status in REFUSALS else error
         try:
             return msgspec.json.decode(answer.body, type=_Registered).id
         except msgspec.MsgspecError:

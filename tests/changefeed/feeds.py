@@ -102,6 +102,7 @@ class TargetKind(SinkKind):
     """What a flush takes."""
     away: bool = False
     """Whether targets can be released at present."""
+    release_seconds: float = 0.0
     sinks_made: int = 0
 
     def check_options(self, options: ChangefeedOptions) -> None:
@@ -124,6 +125,7 @@ class TargetKind(SinkKind):
     async def release(self, uri: str, identity: FeedIdentity, holds: object) -> None:
         if self.away:
             raise SinkError(f"target {uri!r} is away")
+        await asyncio.sleep(self.release_seconds)
         self.released.append(identity.job_id)
 
     def redacted(self, uri: str) -> str:

@@ -45,6 +45,23 @@ def test_release_is_tried_until_it_is_done() -> None:
     sim.run(scenario())
 
 
+def test_a_feed_that_is_canceled_tells_what_it_waits_for() -> None:
+    async def scenario() -> None:
+        async with open_feed_nodes(sim, 1) as [only]:
+            job_id = await running_feed(only)
+            only.bench.kind.release_seconds = 60.0
+            await only.registry.request_cancel(job_id)
+            await asyncio.sleep(30)
+            job = await only.registry.get(job_id)
+            status = only.feeds.status(job_id, job.payload, None).running_status
+            assert ": waiting for target://a for " in status
+            await only.registry.wait(job_id, JobState.CANCELED, timeout=60)
+            assert only.feeds.feed(job_id) is None
+
+    sim = Simulation(1)
+    sim.run(scenario())
+
+
 def test_release_goes_on_after_a_restart() -> None:
     async def scenario() -> None:
         async with open_feed_nodes(sim, 1) as [only]:

@@ -109,7 +109,8 @@ class PinnedClient:
         except TimeoutError:
             raise self.error(f"no answer within {self._seconds:g} s") from None
         except (httpx2.TransportError, OSError) as error:
-            raise self.error(str(error) or type(error).__name__) from None
+            words = str(error) or f"the connection broke off ({type(error).__name__})"
+            raise self.error(words) from None
         return Answer(
             response.status_code, response.reason_phrase, answer, _retry_after(response.headers)
         )

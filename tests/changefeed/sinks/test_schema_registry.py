@@ -7,11 +7,13 @@ import asyncio
 import pytest
 
 from tailrace.changefeed.encode import RegisteredSchema
-from tailrace.changefeed.sinks import registry
+from tailrace.changefeed.sinks import SinkError, SinkRefused, registry
+from tailrace.changefeed.sinks.http.address import INSECURE_HTTP, PRIVATE_ADDRESSES
 from tailrace.changefeed.sinks.http.client import Answer
 from tailrace.changefeed.sinks.registry import SchemaRegistry
 from tailrace.kvlayer.settings import Settings
 from tests.harness.simulation import Simulation
+from tests.harness.webhook_receiver import WebhookReceiver
 
 
 class Client:
@@ -47,3 +49,23 @@ def test_a_registry_is_opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert client.opened == 1
     assert {rows.id, resolved.id} == {1, 2}
     assert sorted(client.posted) == ["/subjects/resolved/versions", "/subjects/rows/versions"]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(401, SinkError), (404, SinkError), (409, SinkRefused), (422, SinkRefused)]
+)
+def test_only_what_is_said_of_a_schema_ends_a_feed(status: int, kind: type[Exception]) -> None:
+    """A registry that does not know its client any more may know it again."""
+
+    async def scenario() -> None:
+        settings = Settings()
+        for setting in (PRIVATE_ADDRESSES, INSECURE_HTTP):
+            settings.set(setting.name, "true")
+        asked = SchemaRegistry(f"http://app:kanari@{receiver.address}", settings)
+        with pytest.raises(kind, match=f"subject rows: {status} "):
+            await asked.give_ids([RegisteredSchema("rows", "{}")])
+        await asked.close()
+
+    with WebhookReceiver() as receiver:
+        receiver.status = status
+        asyncio.run(scenario())
