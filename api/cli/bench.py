@@ -15,7 +15,7 @@ from rich.table import Table
 from ...changefeed.pipeline.stage_times import Milestone, Stage
 from ..bench.latency import FeedLatency, measure_latency
 
-bench_app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
+bench_app = typer.Typer(help="Measure this machine.", no_args_is_help=True, add_completion=False)
 
 _MEANING = {
     Stage.COMMIT: "evaluated and appended",

@@ -29,7 +29,7 @@ from ..debug import (
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 
-debug_app = typer.Typer(no_args_is_help=True, help="Look inside a store.")
+debug_app = typer.Typer(no_args_is_help=True, add_completion=False, help="Look inside a store.")
 
 Url = Annotated[str, typer.Option(help="The server of a running store.")]
 Folder = Annotated[

@@ -24,7 +24,7 @@ PAIRS_PER_REQUEST = 1_000
 PAIRS_BYTES_MAX = 1024 * 1024
 NOT_FOUND = 404
 
-raw_app = typer.Typer(no_args_is_help=True, help="Raw keyspaces.")
+raw_app = typer.Typer(no_args_is_help=True, add_completion=False, help="Raw keyspaces.")
 
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|\\)")
 

@@ -24,7 +24,7 @@ PIECE_BYTES = 4 * 1024 * 1024
 """Of a segment that are read at once, and about as many that are sent in a request. A request is
 answered when its lines are durable: what was answered is not lost."""
 
-relaxed_app = typer.Typer(no_args_is_help=True, help="Relaxed logs.")
+relaxed_app = typer.Typer(no_args_is_help=True, add_completion=False, help="Relaxed logs.")
 
 
 class RelaxedRefused(Error):

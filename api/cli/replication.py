@@ -14,7 +14,9 @@ import typer
 from ..http.bodies import JSON, ListReply, ReplicationRequest
 from .rest_client import DEFAULT_URL, ask
 
-replication_app = typer.Typer(no_args_is_help=True, help="Replications of raw keyspaces.")
+replication_app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Replications of raw keyspaces."
+)
 
 PLACE = "/v1/replications"
 

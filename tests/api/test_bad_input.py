@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import duckdb
@@ -80,3 +81,13 @@ def test_mirrors_of_others_are_refused(tmp_path: Path) -> None:
         with pytest.raises(tailrace.SQLError, match="no changefeed made it"):
             db.sql("CREATE CHANGEFEED FOR t INTO 'duckdb:///own.duckdb'")
         assert db.sql("SHOW CHANGEFEED JOBS").fetchall() == []
+
+
+def test_the_sinks_of_the_documents_are_there(door: HttpDoor) -> None:
+    text = (Path(tailrace.__path__[0]) / "docs" / "sinks.md").read_text()
+    rows = re.findall(r"^\| (`[^|]+`) \| [^|]+ \| [^|]+\|$", text.split("\n## ")[0], re.MULTILINE)
+    told = {scheme for row in rows for scheme in re.findall(r"`([^`]+)`", row)}
+    door.sql(TABLE)
+    hint = door.refused("CREATE CHANGEFEED FOR t INTO 'nats://x'")["hint"]
+    assert told - {"external"} <= set(re.findall(r"[\w+-]+", hint.partition(":")[2]))
+    assert len(told) > 15

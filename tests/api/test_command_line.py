@@ -40,10 +40,13 @@ def test_the_package_runs_as_a_module(module: str) -> None:
     assert told.stdout.startswith("tailrace ")
 
 
-@pytest.mark.parametrize("command", ["serve", "sql", "demo", "doctor", "bench", "debug"])
+@pytest.mark.parametrize(
+    "command", ["serve", "sql", "demo", "doctor", "bench", "debug", "raw", "relaxed", "replication"]
+)
 def test_each_command_has_its_help(command: str) -> None:
     told = CliRunner().invoke(app, [command, "--help"])
     assert told.exit_code == 0 and "Usage" in told.output
+    assert "completion" not in told.output  # an option of `tailrace` alone
 
 
 INTERRUPTED = """

@@ -7,11 +7,13 @@ import json
 
 import pytest
 
+from tailrace.api.cli.shell.client import ADDRESS, Client, ConnectFailed
 from tailrace.api.cli.shell.commands import statements_of
 from tailrace.api.cli.shell.errors import pointed
 from tailrace.api.cli.shell.formats import Format, Rows, write
 from tailrace.api.cli.shell.harmless import Harmless, harmless
 from tailrace.api.cli.shell.splitting import split
+from tests.harness.http_door import HttpDoor
 
 ROWS = Rows(
     names=["k", "note", "ok", "doc"],
@@ -88,3 +90,12 @@ def test_what_a_terminal_would_obey_is_shown() -> None:
     print(f"ERROR:  {ESCAPE}\n\tand more", file=Harmless(stream))
     assert stream.getvalue() == "ERROR:  \\x1b]0;renamed\\x07\\x9b2J\n\tand more\n"
     assert harmless("plain é 名") == "plain é 名"
+
+
+@pytest.mark.parametrize(
+    "form", ["127.0.0.1:{}", "http://127.0.0.1:{}", "postgresql://x@127.0.0.1:{}"]
+)
+def test_a_wrong_address_is_told_the_right_one(door: HttpDoor, form: str) -> None:
+    with pytest.raises(ConnectFailed) as refused:
+        Client(form.format(door.port), print)
+    assert str(refused.value).endswith(ADDRESS)

@@ -16,6 +16,12 @@ FEED_OIDS = (25, 114, 114)
 """Keys and values of changefeeds are BYTES to the server, and JSON to who reads them."""
 
 
+ADDRESS = (
+    "the address that `tailrace serve` printed as postgres, such as "
+    "postgresql://root@127.0.0.1:26257/defaultdb"
+)
+
+
 class ConnectFailed(Exception):
     """No server, or none that lets this user in."""
 
@@ -41,16 +47,21 @@ class Client:
         if self._url.startswith(("http://", "https://")):
             raise ConnectFailed(
                 f"{self._url} is a server's REST door; this shell speaks the Postgres protocol: "
-                "give the address that `tailrace serve` printed as postgres, such as "
-                "postgresql://root@127.0.0.1:26257/defaultdb"
+                f"give {ADDRESS}"
             )
         try:
             where = make_conninfo(self._url, application_name="tailrace sql")
             if database is not None:
                 where = make_conninfo(where, dbname=database)
+        except (psycopg.Error, ValueError) as error:
+            raise ConnectFailed(f"{error}: give {ADDRESS}") from None
+        try:
             connection = psycopg.connect(where, autocommit=True)
         except (psycopg.Error, ValueError) as error:
-            raise ConnectFailed(f"{error}".strip()) from None
+            told = f"{error}".strip()
+            if "SSL negotiation" in told:  # libpq's words for an answer in another protocol
+                told = f"{told}: is it a server's REST door? Give {ADDRESS}"
+            raise ConnectFailed(told) from None
         connection.add_notice_handler(
             lambda told: self._on_notice(f"{told.severity}:  {told.message_primary}")
         )

@@ -159,7 +159,8 @@ def check_name(
     if row is not None:
         if row.job_id is not None and row.job_id != job_id:
             raise SinkRefused(
-                f'mirror table "{shown_name(name)}" belongs to changefeed job {row.job_id}'
+                f'mirror table "{shown_name(name)}" belongs to changefeed job {row.job_id}: '
+                f"name another by ?table= in the URI, or CANCEL JOB {row.job_id}"
             )
         return row
     owner = log_owner(cursor, name)[1] if ours else None

@@ -282,7 +282,10 @@ async def check_name(
             f"store, {row.store_id}: drop the table if that feed will not come back"
         )
     if await lives(row.job_id):
-        raise SinkRefused(f'mirror table "{schema}.{name}" belongs to changefeed job {row.job_id}')
+        raise SinkRefused(
+            f'mirror table "{schema}.{name}" belongs to changefeed job {row.job_id}: '
+            f"name another by ?table= in the URI, or CANCEL JOB {row.job_id}"
+        )
     return row
 
 

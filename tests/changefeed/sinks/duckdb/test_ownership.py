@@ -50,7 +50,7 @@ def test_second_feed_into_a_table_is_refused(tmp_path: Path) -> None:
     async def scenario(mirrors: Mirrors) -> None:
         async with mirrors.open(ORDERS):
             for taken in (table(), table(id=200, name="ORDERS")):
-                with pytest.raises(SinkRefused, match="belongs to changefeed job 7"):
+                with pytest.raises(SinkRefused, match=r"changefeed job 7: .*CANCEL JOB 7"):
                     await begin(mirrors.sink(job_id=8), [taken])
                 assert "job 7" in (await refusal(mirrors, taken)).message
             other = f"{URI}?table=orders2"
