@@ -24,7 +24,7 @@ from .rights.bootstrap import bootstrap
 from .rights.key_errors import duplicate_key
 from .rows.row_codec import RowCodec, RowUnreadable, codec_for
 from .rows.table_reader import VersionSlice, read_table, read_versions
-from .store.catalog import Catalog, ColumnDefinition, TableDefinition
+from .store.catalog import Catalog, TableDefinition
 from .store.catalog_changes import CatalogChanges
 from .store.descriptor_store import DescriptorReader, DescriptorStore
 from .store.live_leases import DescriptorLeased
@@ -38,7 +38,6 @@ __all__ = [
     "Catalog",
     "CatalogChanges",
     "Column",
-    "ColumnDefinition",
     "ColumnType",
     "DatabaseDescriptor",
     "Datum",

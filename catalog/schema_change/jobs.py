@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ...kvlayer.access import StoreAccess, Transaction
 from ..descriptors.descriptor import TableDescriptor
@@ -56,14 +57,7 @@ class SchemaChanges:
         change = schema_change(table, targets, first=1, beside_locked=beside_locked)
         payload = encode(change)
         job = draft or await self._jobs.draft(JOB_KIND, description, payload)
-        job = JobRecord(
-            id=job.id,
-            kind=job.kind,
-            description=description,
-            state=job.state,
-            payload=payload,
-            created=job.created,
-        )
+        job = replace(job, description=description, payload=payload)
         await publish_stage(self._descriptors, transaction, table, targets, first, job.id)
         await changes.put_bookkeeping(*job.encode())
         if draft is None:

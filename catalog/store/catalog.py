@@ -21,7 +21,6 @@ from ..descriptors.descriptor import (
     TableDescriptor,
     check_indexable,
 )
-from ..descriptors.elements import Identity
 from ..descriptors.keyspace import Keyspace
 from ..descriptors.named_objects import SequenceDescriptor, TypeDescriptor
 from ..descriptors.names import TableName
@@ -29,7 +28,7 @@ from ..descriptors.publish_rules import LOCK_PARAMETER, check_width
 from ..descriptors.storage_parameters import parse_names, parse_parameters
 from ..descriptors.system_tables import PUBLIC_SCHEMA
 from ..descriptors.temporary_schema import shown_schema
-from ..values.column_types import BYTES, INT8, ColumnType, coerce
+from ..values.column_types import BYTES, INT8, coerce
 from ..values.errors import SQLError
 from .catalog_changes import CatalogChanges
 from .descriptor_store import DescriptorReader, DescriptorStore, name_taken
@@ -38,28 +37,13 @@ NamedObject = TypeVar("NamedObject", TypeDescriptor, SequenceDescriptor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnDefinition:
-    """A column as CREATE TABLE gives it. The default is any value that `coerce` takes."""
-
-    name: str
-    type: ColumnType
-    nullable: bool = True
-    default: object = None
-    has_default: bool = False
-    default_expression: str | None = None
-    computed: str | None = None
-    hidden: bool = False
-    comment: str | None = None
-    identity: Identity | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TableDefinition:
-    """A table as CREATE TABLE gives it. `primary_key` names columns, in key order; `primary_name`
-    is the constraint's, where it is given one."""
+    """A table as CREATE TABLE gives it. Its columns get ids by their places, whatever ids they
+    have, and a default is any value that `coerce` takes. `primary_key` names columns, in key order;
+    `primary_name` is the constraint's, where it is given one."""
 
     name: TableName
-    columns: Sequence[ColumnDefinition]
+    columns: Sequence[Column]
     primary_key: Sequence[str]
     primary_name: str | None = None
     parameters: Mapping[str, object] = field(default_factory=dict)
@@ -354,21 +338,9 @@ def _columns(definition: TableDefinition) -> tuple[Column, ...]:
         if given.name in seen:
             raise SQLError("42701", f'column "{given.name}" specified more than once')
         seen.add(given.name)
-        columns.append(
-            Column(
-                id=place,
-                name=given.name,
-                type=given.type,
-                nullable=given.nullable and given.name not in key,
-                default=coerce(given.type, given.default, column=given.name),
-                has_default=given.has_default,
-                default_expression=given.default_expression,
-                computed=given.computed,
-                hidden=given.hidden,
-                comment=given.comment,
-                identity=given.identity,
-            )
-        )
+        nullable = given.nullable and given.name not in key
+        default = coerce(given.type, given.default, column=given.name)
+        columns.append(replace(given, id=place, nullable=nullable, default=default))
     return tuple(columns)
 
 

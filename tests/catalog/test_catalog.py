@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tailrace.catalog.descriptors.descriptor import TableDescriptor
+from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
 from tailrace.catalog.descriptors.names import TableName
 from tailrace.catalog.descriptors.system_tables import SYSTEM_TABLES
 from tailrace.catalog.rights.bootstrap import bootstrap
 from tailrace.catalog.rights.key_errors import duplicate_key
-from tailrace.catalog.store.catalog import Catalog, ColumnDefinition, TableDefinition
+from tailrace.catalog.store.catalog import Catalog, TableDefinition
 from tailrace.catalog.store.show_create import show_create
 from tailrace.catalog.values.column_types import ColumnType
 from tailrace.catalog.values.errors import SQLError
@@ -21,8 +21,8 @@ from tests.harness.nodes import open_catalog
 from tests.harness.simulation import Simulation
 
 
-def _column(name: str, type_name: str, **options: object) -> ColumnDefinition:
-    return ColumnDefinition(name=name, type=ColumnType.from_sql(type_name), **options)  # type: ignore[arg-type]
+def _column(name: str, type_name: str, **options: object) -> Column:
+    return Column(id=1, name=name, type=ColumnType.from_sql(type_name), **options)  # type: ignore[arg-type]
 
 
 def _name(*parts: str) -> TableName:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -19,7 +20,7 @@ from ....catalog.descriptors.publish_rules import LOCK_PARAMETER
 from ....catalog.descriptors.storage_parameters import parse_names, without_ignored
 from ....catalog.leases import LeaseWaitTimeout
 from ....catalog.rights.privileges import Privilege, securable
-from ....catalog.store.catalog import ColumnDefinition, TableDefinition
+from ....catalog.store.catalog import TableDefinition
 from ....catalog.values.errors import SQLError
 from ....kvlayer.errors import LockTimeout, RetryableTransaction
 from ...analyze.binder import tables_of
@@ -43,11 +44,11 @@ from . import enum_types, relaxed_logs, sequences
 from .given_columns import (
     ascending,
     bare_decimals,
-    column_type,
     definitions,
     hidden_key,
     identity_of,
     notices,
+    plain_column,
     with_default,
 )
 from .schema_changes import SchemaChangeStatements, truncated_tables
@@ -237,21 +238,12 @@ def _ignored(names: Sequence[str]) -> str | None:
     return f"ignored, for they mean nothing here: {', '.join(names)}" if names else None
 
 
-def _column(given: s.ColumnDefinition) -> ColumnDefinition:
-    plain = Column(id=1, name=given.name, type=column_type(given.type))
+def _column(given: s.ColumnDefinition) -> Column:
+    plain = plain_column(1, given)
     identity = identity_of(given, plain.type)
     column = plain if given.default is None else with_default(plain, given.default)
-    return ColumnDefinition(
-        name=given.name,
-        type=column.type,
-        nullable=given.nullable is not False,
-        default=column.default,
-        has_default=column.has_default,
-        default_expression=column.default_expression,
-        computed=None if given.computed is None else text_of(given.computed),
-        hidden=given.hidden,
-        identity=identity,
-    )
+    computed = None if given.computed is None else text_of(given.computed)
+    return replace(column, computed=computed, identity=identity)
 
 
 async def create_table_as(changer: Changer, statement: statements.CreateTableAs) -> Result:
@@ -306,7 +298,7 @@ async def _made_of(
         )
     names = [*statement.columns, *(column.name for column in found[len(statement.columns) :])]
     columns = [
-        ColumnDefinition(name=label, type=column.type)
+        Column(id=1, name=label, type=column.type)
         for label, column in zip(names, found, strict=True)
     ]
     key = hidden_key(columns)

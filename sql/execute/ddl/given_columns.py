@@ -11,7 +11,6 @@ from sqlglot import exp
 from ....catalog.descriptors.descriptor import Column, TableDescriptor
 from ....catalog.descriptors.elements import Identity
 from ....catalog.descriptors.enum_columns import enum_in
-from ....catalog.store.catalog import ColumnDefinition
 from ....catalog.values.column_type import DECIMAL_DEFAULT
 from ....catalog.values.column_types import INT8, ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError
@@ -71,15 +70,15 @@ def check_identity_type(type: ColumnType, position: int) -> None:
         )
 
 
+def plain_column(id: int, given: s.ColumnDefinition) -> Column:
+    """The column without its default, its identity and what computes it."""
+    type, nullable = column_type(given.type), given.nullable is not False
+    return Column(id=id, name=given.name, type=type, nullable=nullable, hidden=given.hidden)
+
+
 def new_column(table: TableDescriptor, given: s.ColumnDefinition) -> tuple[Column, bool]:
     """The column that ADD COLUMN adds, and whether existing rows must be filled."""
-    column = Column(
-        id=table.next_column_id,
-        name=given.name,
-        type=column_type(given.type),
-        nullable=given.nullable is not False,
-        hidden=given.hidden,
-    )
+    column = plain_column(table.next_column_id, given)
     if given.computed is not None:
         return with_computed(table, column, given.computed), True
     if given.default is None:
@@ -253,14 +252,15 @@ def notices(*told: str | None) -> str | None:
 ROWID = "rowid"
 
 
-def hidden_key(columns: Iterable[ColumnDefinition]) -> ColumnDefinition:
+def hidden_key(columns: Iterable[Column]) -> Column:
     """The key of a table that is made without one, as CockroachDB's: `rowid`, or `rowid_1`, …"""
     taken = {column.name for column in columns}
     name, number = ROWID, 0
     while name in taken:
         number += 1
         name = f"{ROWID}_{number}"
-    return ColumnDefinition(
+    return Column(
+        id=1,
         name=name,
         type=INT8,
         nullable=False,
