@@ -12,6 +12,8 @@ import pytest
 from tailrace.api.loop_steps import LoopSteps
 from tailrace.api.node import Node
 from tailrace.kvlayer.process.fibre import in_slices
+from tailrace.kvlayer.store import Store
+from tailrace.sql.execute.query import locking
 
 LONG_NS = 5_000_000
 
@@ -82,3 +84,32 @@ def test_the_longest_step_is_known_where_none_is_long() -> None:
     steps = asyncio.run(main())
     assert steps.count == 0
     assert steps.longest_ns > LONG_NS
+
+
+@pytest.mark.parametrize("suffix", ["", "SKIP LOCKED"])
+@pytest.mark.parametrize("query", ["SELECT k FROM t", "SELECT k FROM t ORDER BY v"])
+def test_many_rows_are_locked_a_portion_a_step(
+    query: str, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locking, "PORTION_ROWS", 4)
+
+    async def main() -> set[int]:
+        node = await Node.open(":memory:")
+        session = node.session()
+        await session.execute("CREATE TABLE t (k INT8 PRIMARY KEY, v INT8)")
+        await session.execute("INSERT INTO t SELECT g, g FROM generate_series(1, 80) s (g)")
+        await session.execute("BEGIN")
+        store, seen = node.store, set[int]()
+        assert isinstance(store, Store)
+        asking = asyncio.create_task(session.execute(f"{query} FOR UPDATE {suffix}"))
+        while not asking.done():
+            await asyncio.sleep(0)
+            seen.add(len(store._ranges.locks.locks))
+        assert len((await asking)[0].fetch_rows()) == 80
+        await session.close()
+        await node.close()
+        return seen
+
+    seen = asyncio.run(main())
+    assert max(seen) == 80
+    assert len(seen) > 15

@@ -6,8 +6,10 @@ where that moved the transaction up to newer rows it runs again, until it shows 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from ....catalog.rows.row_codec import codec_for
 from ....kvlayer.errors import LockUnavailable, RetryableTransaction
@@ -21,6 +23,9 @@ from ...plan.plans import LockingPlan, NativeSelect, SelectPlan
 from ...results.errors import lock_unavailable
 from ...results.results import Answer, Result, Row, selected
 from .reading import KeyedRow, cut, read_points, read_rows, run_analytic, shown
+
+PORTION_ROWS = 250
+"""Rows whose keys are made, or locked, in one step of the loop: each takes 2 to 15 µs."""
 
 ROUNDS_MAX = 20
 """Times that the query is run. Each round but the last found rows that had changed or come since
@@ -82,18 +87,19 @@ class _Locking:
         answer = await run_analytic(
             self.locking.analytic, self.transaction, self.bindings, when_locked=when_locked
         )
-        place = width = answer.table.num_columns - sum(
-            len(table.descriptor.key_columns) for table in tables
-        )
-        by_table: list[list[bytes | None]] = []
-        for table in tables:
-            count = len(table.descriptor.key_columns)
-            encode = codec_for(table.descriptor).encode_key
-            columns = [answer.table.column(place + n).to_pylist() for n in range(count)]
-            rows = zip(*columns, strict=True)
-            by_table.append([None if None in values else encode(values) for values in rows])
-            place += count
-        keys = list(zip(*by_table, strict=True))
+        counts = [len(table.descriptor.key_columns) for table in tables]
+        encoders = [codec_for(table.descriptor).encode_key for table in tables]
+        width = answer.table.num_columns - sum(counts)
+        last = answer.table.select(range(width, answer.table.num_columns))
+        keys: list[tuple[bytes | None, ...]] = []
+        for batch in last.to_batches(max_chunksize=PORTION_ROWS):
+            columns = iter([column.to_pylist() for column in batch.columns])
+            by_table: list[list[bytes | None]] = []
+            for encode, count in zip(encoders, counts, strict=True):
+                rows = zip(*islice(columns, count), strict=True)
+                by_table.append([None if None in values else encode(values) for values in rows])
+            keys += zip(*by_table, strict=True)
+            await asyncio.sleep(0)
         shown = Answer(answer.columns[:width], answer.table.select(range(width)))
         return _Found(keys, [()] * len(keys), shown)
 
@@ -141,9 +147,15 @@ class _Locking:
         native, locking = self.plan.native, self.locking
         if not self.skips:
             for place, table in enumerate(locking.tables):
-                distinct = dict.fromkeys(row[place] for row in found.keys)
-                keys = [key for key in distinct if key is not None]
-                await self.transaction.lock(keys, mode=table.mode, when_locked=table.when_locked)
+                for start in range(0, len(found.keys), PORTION_ROWS):
+                    if start:  # few rows are one step, which a client may be answered in
+                        await asyncio.sleep(0)
+                    portion = found.keys[start : start + PORTION_ROWS]
+                    distinct = dict.fromkeys(row[place] for row in portion)
+                    keys = [key for key in distinct if key is not None]
+                    await self.transaction.lock(
+                        keys, mode=table.mode, when_locked=table.when_locked
+                    )
             taken = list(range(len(found.keys)))
             if native is None:
                 return taken  # DuckDB has applied the limit
@@ -156,6 +168,8 @@ class _Locking:
                 break
             if await self._lock_row(row):
                 taken.append(number)
+            if number % PORTION_ROWS == PORTION_ROWS - 1:
+                await asyncio.sleep(0)
         return taken[chosen]
 
     async def _lock_row(self, keys: Sequence[bytes | None]) -> bool:
@@ -197,7 +211,9 @@ class _Locking:
             rows = [found.rows[number] for number in taken]
             return await shown(self.plan.native, rows, self.bindings)
         assert found.answer is not None, self.plan
-        table = found.answer.table.take(list(taken)) if taken else found.answer.table.slice(0, 0)
+        table = found.answer.table
+        if len(taken) < table.num_rows:
+            table = table.take(list(taken)) if taken else table.slice(0, 0)
         return selected(found.answer.columns, table)
 
 
