@@ -55,15 +55,32 @@ class DealtKeys(Generic[T]):
     def put(self, keys: Collection[bytes], value: T) -> list[bytes]:
         """Gives the keys a value. Returns those that had none, or another."""
         pieces, last = self._pieces, self._last
-        changed: list[bytes] = []
-        for key in keys:
-            piece = pieces[hash(key) & last]
-            if piece.get(key) != value:
-                piece[key] = value
-                changed.append(key)
+        if not last and pieces[0].keys().isdisjoint(keys):
+            new = dict.fromkeys(keys, value)
+            pieces[0].update(new)
+            changed = list(new)
+        else:
+            changed = []
+            for key in keys:
+                piece = pieces[hash(key) & last]
+                if piece.get(key) != value:
+                    piece[key] = value
+                    changed.append(key)
         if not last and len(pieces[0]) > WHOLE_MAX:
             self._deal()
         return changed
+
+    def remove(self, keys: Collection[bytes], value: T) -> int:
+        """Removes those of the keys that have the value, and returns their number."""
+        pieces, last, removed = self._pieces, self._last, 0
+        for key in keys:
+            piece = pieces[hash(key) & last]
+            if piece.get(key) == value:
+                del piece[key]
+                removed += 1
+        if last and not any(pieces):
+            self._pieces, self._last = [{}], 0
+        return removed
 
     def pop(self, key: bytes) -> T | None:
         """Removes the key, and returns its value; None where it is not here."""

@@ -54,9 +54,8 @@ class IntentTable:
 
     def remove(self, record: TransactionRecord, keys: Collection[bytes]) -> None:
         """Removes the intents on the keys, which the record has dropped already."""
-        for key in keys:
-            holder_id = self._ids.pop(key)
-            assert holder_id == record.id, (key, record, holder_id)
+        removed = self._ids.remove(keys, record.id)
+        assert removed == len(keys), (record, removed, len(keys))
         if not record.intents.count:
             self.holders.pop(record, None)
             self._records.pop(record.id, None)

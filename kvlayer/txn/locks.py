@@ -259,9 +259,7 @@ class LockTable:
     def _forget(
         self, record: TransactionRecord, free: Collection[bytes], shared: Collection[bytes]
     ) -> None:
-        for key in free:
-            if self.locks.get(key) == record.id:  # or another has locked it since
-                self.locks.pop(key)
+        self.locks.remove(free, record.id)  # but what another has locked since
         for key in shared:
             sharers = self.shares[key]
             del sharers[record.id]
