@@ -154,11 +154,16 @@ class ServerProcess:
         """As Ctrl-C at its terminal does; returns its exit code."""
         return self._end(signal.SIGINT)
 
-    def _end(self, how: signal.Signals) -> int:
+    def wait(self) -> int:
+        """Waits until it ends by itself, and returns its exit code."""
+        return self._end(None)
+
+    def _end(self, how: signal.Signals | None) -> int:
         process, self._process = self._process, None
         assert process is not None, "not running"
         assert process.stdout is not None
-        process.send_signal(how)
+        if how is not None:
+            process.send_signal(how)
         with process.stdout as rest:
             self.output += rest.read().splitlines()
         return process.wait(PATIENCE_SECONDS)

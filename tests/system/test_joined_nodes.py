@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import copytree, rmtree
 from threading import Thread
 from typing import Any
 
@@ -266,6 +267,23 @@ def test_a_node_whose_store_is_away_says_so(tmp_path: Path) -> None:
 
         assert set(asyncio.run(ask())) <= {"08006", "57P03"}
         assert "Traceback" not in second.errors()
+
+
+def test_a_node_ends_when_its_store_was_put_back(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "store", "--rpc-port", "0") as store:
+        assert store.terminate() == 0
+    copytree(tmp_path / "store", tmp_path / "copy")
+    with two_nodes(tmp_path) as (first, second):
+        port = first.rpc_address.rpartition(":")[2]
+        first.kill()
+        rmtree(tmp_path / "store")
+        (tmp_path / "copy").rename(tmp_path / "store")
+        with ServerProcess(tmp_path / "store", "--rpc-port", port):
+            assert second.wait() == 1
+        told = second.errors()
+        assert "the store does not answer" in told
+        assert "put back from an older copy" in told
+        assert "Traceback" not in told
 
 
 async def wire_client(server: ServerProcess) -> WireClient:
