@@ -38,10 +38,9 @@ SCALARS = (exp.CurrentSchema, exp.CurrentDatabase)
 
 def plain_sets(tree: exp.Expr) -> exp.Expr:
     """The tree with these in the form that everything behind it reads."""
-    for node in list(find_all(tree, exp.Anonymous, exp.Bracket)):
-        if isinstance(node, exp.Bracket):
-            _from_one(node)
-            continue
+    for subscript in list(find_all(tree, exp.Bracket)):
+        _from_one(subscript)
+    for node in list(find_all(tree, exp.Anonymous)):
         name = node.name.lower()
         known = f"jsonb{name[4:]}" if name.startswith("json_") else name
         if known.startswith("jsonb_") and len(node.expressions) != 1:
