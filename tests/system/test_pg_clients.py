@@ -339,6 +339,19 @@ def test_parameters_are_told_as_the_columns_beside_them(
     by_asyncpg(server, run)
 
 
+def test_asyncpg_reads_what_sqlalchemy_reflects(
+    server: ServerProcess, client: psycopg.Connection[Any]
+) -> None:
+    async def run(connection: asyncpg.Connection[Any]) -> None:
+        generated = "SELECT attgenerated FROM pg_attribute WHERE attrelid = $1::REGCLASS::REGCLASS"
+        assert await connection.fetchval(f"{generated} AND attnum = 1", "t") == b"\0"
+        definition = "SELECT pg_get_constraintdef(c.oid, $1) FROM pg_constraint c WHERE c.conrelid"
+        query = f"{definition} = 't'::REGCLASS"
+        assert await connection.fetchval(query, True) == "PRIMARY KEY (id)"
+
+    by_asyncpg(server, run)
+
+
 def by_asyncpg(
     server: ServerProcess, work: Callable[[asyncpg.Connection[Any]], Awaitable[None]]
 ) -> None:
