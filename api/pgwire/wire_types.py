@@ -219,7 +219,9 @@ def _vector(oid: int, element: WireType) -> WireType:
 
 CATALOG_TYPES = {
     CatalogName.OID: _OID_TYPE,
-    CatalogName.CHAR: WireType(oid=18, size=1, text=str.encode, binary=str.encode),
+    CatalogName.CHAR: WireType(
+        oid=18, size=1, text=str.encode, binary=lambda value: value.encode() or b"\0"
+    ),
     CatalogName.NAME: WireType(oid=19, size=64, text=str.encode, binary=str.encode),
     CatalogName.INT2VECTOR: _vector(22, WIRE_TYPES[TypeKind.INT2]),
     CatalogName.OIDVECTOR: _vector(30, _OID_TYPE),

@@ -99,6 +99,8 @@ def test_columns_of_the_catalog_keep_its_types(query: str, names: list[str]) -> 
         ("SELECT array_to_string(ARRAY(SELECT pg_get_indexdef(i.indexrelid, k + 1, TRUE) "
          "FROM generate_subscripts(i.indkey, 1) AS k ORDER BY k), ',') FROM pg_index i "
          "WHERE i.indrelid = 'p'::regclass", [("id",)]),
+        # SQLAlchemy's reflection, by asyncpg
+        ("SELECT relname FROM pg_class WHERE oid = CAST('p'::REGCLASS AS REGCLASS)", [("p",)]),
         # Rails' primary_keys()
         ("SELECT a.attname FROM (SELECT indrelid, indkey, generate_subscripts(indkey, 1) idx "
          "FROM pg_index WHERE indrelid = '\"p\"'::regclass AND indisprimary) i "

@@ -317,6 +317,41 @@ def test_asyncpg_prepares_again_where_columns_have_changed(
     by_asyncpg(server, run)
 
 
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("INSERT INTO v (id, i2, i4) VALUES ($1, $2, $3)", ["int8", "int2", "int4"]),
+        ("UPDATE v SET i4 = $1, f4 = $2 WHERE i2 = $3", ["int4", "float4", "int2"]),
+        ("SELECT 1 FROM v WHERE i4 IN ($1) AND i2 = ANY ($2)", ["int4", "int2[]"]),
+        ("SELECT 1 FROM v, t WHERE $1::INT4 IS NULL OR i4 = $1", ["int4"]),
+        ("SELECT i4 + $1 FROM v", ["int8"]),
+    ],
+)
+def test_parameters_are_told_as_the_columns_beside_them(
+    server: ServerProcess, client: psycopg.Connection[Any], query: str, told: list[str]
+) -> None:
+    """tokio-postgres sends values of the type that it is told, and of no other."""
+
+    async def run(connection: asyncpg.Connection[Any]) -> None:
+        statement = await connection.prepare(query)
+        assert [type.name for type in statement.get_parameters()] == told
+
+    by_asyncpg(server, run)
+
+
+def test_asyncpg_reads_what_sqlalchemy_reflects(
+    server: ServerProcess, client: psycopg.Connection[Any]
+) -> None:
+    async def run(connection: asyncpg.Connection[Any]) -> None:
+        generated = "SELECT attgenerated FROM pg_attribute WHERE attrelid = $1::REGCLASS::REGCLASS"
+        assert await connection.fetchval(f"{generated} AND attnum = 1", "t") == b"\0"
+        definition = "SELECT pg_get_constraintdef(c.oid, $1) FROM pg_constraint c WHERE c.conrelid"
+        query = f"{definition} = 't'::REGCLASS"
+        assert await connection.fetchval(query, True) == "PRIMARY KEY (id)"
+
+    by_asyncpg(server, run)
+
+
 def by_asyncpg(
     server: ServerProcess, work: Callable[[asyncpg.Connection[Any]], Awaitable[None]]
 ) -> None:

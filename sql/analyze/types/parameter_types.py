@@ -110,13 +110,14 @@ def _numbers(node: exp.Expr) -> list[int]:
 
 
 def _agree(type: ColumnType, context: ColumnType | None) -> bool:
-    return context is not None and context.kind is type.kind
+    return context is not None and context.broad.kind is type.broad.kind
 
 
 def _cast(node: exp.Parameter, type: ColumnType, context: ColumnType | None) -> None:
     """Casts a parameter to its type where its place does not say it."""
     if _agree(type, context):
         return
+    type = type.broad
     cast = exp.Cast(this=copied(node), to=duckdb_type(type))
     cast.meta[TYPED_PARAMETER] = True
     if enum_in(type) is not None or type.bare:
@@ -182,9 +183,9 @@ def _in_changes(
 
 def _targets(statement: Insert, descriptor: TableDescriptor) -> list[ColumnType]:
     if statement.columns is None:
-        return [column.type.broad for column in descriptor.columns]
+        return [_told(column.type) for column in descriptor.columns]
     known = {column.name: column.type for column in descriptor.columns}
-    return [known[name].broad for column in statement.columns if (name := folded(column)) in known]
+    return [_told(known[name]) for column in statement.columns if (name := folded(column)) in known]
 
 
 def _by_name(*tables: TableDescriptor | None, alias: str | None = None) -> Lookup:
@@ -321,13 +322,16 @@ def _of_cast(cast: exp.Cast) -> ColumnType | None:
 
 
 def _told(type: ColumnType) -> ColumnType:
-    """`oid = $1` and `$1::oid[]` are told to clients as what they are (tokio-postgres sends nothing
-    else for an oid); other narrow types by what they are part of."""
-    return type if _of_ids(type) else type.broad
+    """Parameters beside narrow integers and object ids, and arrays of them, are told to clients as
+    what they are, which is all that tokio-postgres sends; others by what they are part of."""
+    return type if _of_integers(type) else type.broad
 
 
-def _of_ids(type: ColumnType) -> bool:
-    return CatalogName.OID in (type.catalog_name, type.element and type.element.catalog_name)
+def _of_integers(type: ColumnType) -> bool:
+    names = {type.catalog_name, (type.element or type).catalog_name}
+    if names == {None}:
+        return (type.element or type).broad.kind is TypeKind.INT8
+    return CatalogName.OID in names
 
 
 def _of_set(parent: exp.Expr, place: exp.Expr, types: Types) -> ColumnType | None:
@@ -378,7 +382,7 @@ def _taken_by(tree: exp.Expr, types: Types) -> ColumnType | None:
     computed has digits of its own."""
     found = types.of(tree)
     said = tree.meta.get(DECLARED) if isinstance(tree, exp.Column) else None
-    if isinstance(said, ColumnType) and _of_ids(said):
+    if isinstance(said, ColumnType) and _of_integers(said):
         return said
     computed = not isinstance(tree.unnest(), exp.Column | exp.Parameter | exp.Cast)
     return DECIMAL if found is not None and found.kind is TypeKind.DECIMAL and computed else found

@@ -547,7 +547,10 @@ class PlainTypes(Types):
         return super()._infer(tree)
 
     def _column(self, column: exp.Column) -> ColumnType | None:
-        return super()._column(column) if self._lookup is None else self._lookup(column)
+        if self._lookup is None:
+            return super()._column(column)
+        found = column.meta[DECLARED] = self._lookup(column)
+        return None if found is None else found.broad
 
     def _cast(self, tree: exp.Cast) -> ColumnType | None:
         return broad_type_of_cast(tree)

@@ -323,8 +323,11 @@ _TEXTS = {
     "WHERE _w.pid = $1 AND NOT _w.granted AND _h.granted AND _h.pid <> _w.pid",
     "pg_get_userbyid": "SELECT _u.rolname FROM pg_catalog.pg_roles AS _u WHERE _u.oid = $1",
     "acldefault": _default_acl(),
-    "pg_get_constraintdef": _DEFINITION,
-    "pg_get_indexdef": f"CASE WHEN coalesce($2, 0) = 0 THEN ({_DEFINITION}) "
+    # How pretty a definition is to be changes nothing; a parameter there is a BOOL all the same.
+    "pg_get_constraintdef": "CASE WHEN coalesce(CAST($2 AS BOOLEAN), TRUE) IS NOT NULL "
+    f"THEN ({_DEFINITION}) END",
+    "pg_get_indexdef": "CASE WHEN coalesce(CAST($3 AS BOOLEAN), TRUE) IS NOT NULL "
+    f"AND coalesce($2, 0) = 0 THEN ({_DEFINITION}) "
     "ELSE (SELECT _d.attname FROM pg_catalog.pg_attribute AS _d "
     "WHERE _d.attrelid = $1 AND _d.attnum = $2) END",
     "format_type": registered_names.FORMAT_TYPE,

@@ -142,6 +142,9 @@ def registered_cast(cast: exp.Cast) -> exp.Expr | None:
     if name not in REGISTERED:
         return None
     operand: exp.Expr = cast.this
+    while isinstance(operand, exp.Cast) and operand.to == cast.to:  # SQLAlchemy casts twice
+        operand = operand.this
+        cast.set("this", operand)
     if name not in _NAMES:
         return _function_name(cast)
     if not _textual(operand):

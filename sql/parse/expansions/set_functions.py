@@ -38,8 +38,8 @@ SCALARS = (exp.CurrentSchema, exp.CurrentDatabase)
 
 def plain_sets(tree: exp.Expr) -> exp.Expr:
     """The tree with these in the form that everything behind it reads."""
-    for bracket in find_all(tree, exp.Bracket):
-        _from_one(bracket)
+    for subscript in list(find_all(tree, exp.Bracket)):
+        _from_one(subscript)
     for node in list(find_all(tree, exp.Anonymous)):
         name = node.name.lower()
         known = f"jsonb{name[4:]}" if name.startswith("json_") else name
