@@ -197,14 +197,15 @@ def test_what_a_receiver_refuses_for_ever_ends_the_feed(tmp_path: Path) -> None:
         asyncio.run(scenario(receiver))
 
 
-def test_a_receiver_that_is_busy_is_waited_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("status", [301, 401, 404, 429])
+def test_a_receiver_that_takes_nothing_now_is_waited_for(tmp_path: Path, status: int) -> None:
     async def scenario(receiver: WebhookReceiver) -> None:
-        receiver.status = 429
+        receiver.status = status
         once = """webhook_sink_config = '{"Retry": {"Max": 1, "Backoff": "1ms"}}'"""
         async with orders(tmp_path) as bench:
             job_id = await bench.feed(f"webhook-http://{receiver.address}", once)
             async with asyncio.timeout(10):
-                while f"{receiver.address}: 429" not in await bench.shown(job_id):
+                while f"{receiver.address}: {status}" not in await bench.shown(job_id):
                     await asyncio.sleep(0.01)
             receiver.status = 200
             await bench.caught_up(job_id)

@@ -15,10 +15,6 @@ from ..uri import bracketed
 from .address import find_address
 from .target import WebhookTarget
 
-REQUEST_TIMEOUT, TOO_EARLY, TOO_MANY_REQUESTS = 408, 425, 429
-PASSING_STATUSES = frozenset({REQUEST_TIMEOUT, TOO_EARLY, TOO_MANY_REQUESTS})
-"""Statuses from 400 to 499 after which the same request may succeed later."""
-
 ANSWER_BYTES_MAX = 64 * 1024
 """The size of an answer: a longer one is cut off, and its connection with it."""
 
@@ -42,11 +38,6 @@ class Answer:
     @property
     def good(self) -> bool:
         return 200 <= self.status < 300
-
-    @property
-    def passing(self) -> bool:
-        """Whether the same request may be answered otherwise later."""
-        return self.status >= 500 or self.status in PASSING_STATUSES
 
     @property
     def words(self) -> str:

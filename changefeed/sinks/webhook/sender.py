@@ -7,12 +7,11 @@ from ...contract.options import ChangefeedOptions
 from ..delivery import BatchRefused, Messages
 from ..http.client import CONTENT_TYPE, PinnedClient
 from ..http.target import WebhookTarget
-from ..protocol import SinkRefused
 
 BAD_REQUEST, TOO_LARGE, UNPROCESSABLE = 400, 413, 422
 CONTENT_STATUSES = frozenset({BAD_REQUEST, TOO_LARGE, UNPROCESSABLE})
-"""Statuses that refuse the content of a request. Any other refusal concerns the receiver itself or
-the sender: it would refuse every message."""
+"""Statuses that refuse the content of a request. Any other refusal is of the receiver itself, which
+may take the same request later: when its password is told, or it is back where it was."""
 
 
 class WebhookSender:
@@ -50,8 +49,6 @@ class WebhookSender:
         if answer.good:
             return
         error = self._client.error(answer.words, answer.retry_after)
-        if answer.passing:
-            raise error
         if answer.status in CONTENT_STATUSES:
             raise BatchRefused(str(error), too_large=answer.status == TOO_LARGE)
-        raise SinkRefused(str(error))
+        raise error
