@@ -142,7 +142,7 @@ class _Locking:
                 break
         return found
 
-    async def _take(self, found: _Found) -> list[int]:
+    async def _take(self, found: _Found) -> Sequence[int]:
         """Locks the rows found, in their order, and says which of them are the result."""
         native, locking = self.plan.native, self.locking
         if not self.skips:
@@ -156,13 +156,13 @@ class _Locking:
                     await self.transaction.lock(
                         keys, mode=table.mode, when_locked=table.when_locked
                     )
-            taken = list(range(len(found.keys)))
+            every = range(len(found.keys))
             if native is None:
-                return taken  # DuckDB has applied the limit
-            return taken[cut(native.limit, native.offset, self.bindings)]
+                return every  # DuckDB has applied the limit
+            return every[cut(native.limit, native.offset, self.bindings)]
         limits = native or locking
         chosen = cut(limits.limit, limits.offset, self.bindings)
-        taken = []
+        taken: list[int] = []
         for number, row in enumerate(found.keys):
             if chosen.stop is not None and len(taken) >= chosen.stop:
                 break
@@ -208,7 +208,10 @@ class _Locking:
 
     async def _result(self, found: _Found, taken: Sequence[int]) -> Result:
         if self.plan.native is not None:
-            rows = [found.rows[number] for number in taken]
+            if isinstance(taken, range):
+                rows = found.rows[taken.start : taken.stop]
+            else:
+                rows = [found.rows[number] for number in taken]
             return await shown(self.plan.native, rows, self.bindings)
         assert found.answer is not None, self.plan
         table = found.answer.table
