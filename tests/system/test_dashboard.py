@@ -77,8 +77,8 @@ def test_the_chart_has_the_room_that_its_legend_leaves(tmp_path: Path) -> None:
         expect(page.locator("#connection")).to_have_text("live")
         height = "document.querySelector('.uplot canvas').clientHeight"
         page.evaluate(
-            "() => { window.tall = new CSSStyleSheet(); tall.replaceSync('.u-legend { height: 300px }');"
-            " document.adoptedStyleSheets = [tall]; }"
+            "() => { const tall = new CSSStyleSheet(); document.adoptedStyleSheets = [tall];"
+            " tall.replaceSync('.u-legend { height: 300px }'); }"
         )
         page.wait_for_function(f"{height} < 200", timeout=PATIENCE_MS)
         page.evaluate("() => { document.adoptedStyleSheets = []; }")
