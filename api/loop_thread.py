@@ -24,8 +24,12 @@ class LoopThread:
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Returns what the coroutine returns, or raises what it raises."""
+        """Returns what the coroutine returns, or raises what it raises. Raises Error when the loop
+        is closed."""
         assert threading.current_thread() is not self._thread, "would wait for itself"
+        if self._loop.is_closed():
+            coroutine.close()
+            raise Error("the database is closed: open it again")
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()

@@ -60,6 +60,13 @@ def test_load_takes_arrow() -> None:
         assert db.sql("SELECT count(*) FROM t").fetchall() == [(2500,)]
 
 
+def test_a_closed_database_says_that_it_is_closed() -> None:
+    with tailrace.open(":memory:") as db:
+        db.sql(TABLE)
+    with pytest.raises(tailrace.Error, match="the database is closed"):
+        db.sql("SELECT 1")
+
+
 def test_changefeed_yields_changes_until_closed() -> None:
     with tailrace.open(":memory:") as db:
         db.sql(f"{TABLE}; INSERT INTO t VALUES (1, 'a')")

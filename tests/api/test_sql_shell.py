@@ -76,6 +76,11 @@ def test_commands_quote_the_names_they_are_given() -> None:
     assert statements_of("nosuch", "") is None
 
 
+def test_a_command_without_an_argument_takes_none() -> None:
+    assert statements_of("dt", "order*") is None
+    assert statements_of("dt", ";") == ("SHOW TABLES",)
+
+
 ESCAPE = "\x1b]0;renamed\x07\x9b2J"
 
 

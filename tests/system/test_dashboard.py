@@ -70,6 +70,22 @@ def test_the_comparison_shows_what_a_row_waits_for(tmp_path: Path) -> None:
         browser.check()
 
 
+def test_the_chart_has_the_room_that_its_legend_leaves(tmp_path: Path) -> None:
+    """Whenever the legend gets its height: its styles and fonts may come behind the chart."""
+    with ServerProcess(tmp_path / "data") as server, Browser(server.url) as browser:
+        page = browser.open("/compare")
+        expect(page.locator("#connection")).to_have_text("live")
+        height = "document.querySelector('.uplot canvas').clientHeight"
+        page.evaluate(
+            "() => { const tall = new CSSStyleSheet(); document.adoptedStyleSheets = [tall];"
+            " tall.replaceSync('.u-legend { height: 300px }'); }"
+        )
+        page.wait_for_function(f"{height} < 200", timeout=PATIENCE_MS)
+        page.evaluate("() => { document.adoptedStyleSheets = []; }")
+        page.wait_for_function(f"{height} > 300", timeout=PATIENCE_MS)
+        browser.check()
+
+
 def test_the_overview_shows_feeds_and_outlives_a_restart(tmp_path: Path) -> None:
     with ServerProcess(tmp_path / "data") as server, Browser(server.url) as browser:
         page = browser.open("/", width=390, height=844, dark=True)

@@ -55,10 +55,11 @@ HELP = """\
 
 
 def statements_of(command: str, argument: str) -> tuple[str, ...] | None:
-    """The statements that a command stands for; None where it is none of these."""
+    """The statements that a command stands for; None where it is none of these, or takes no
+    argument and has one."""
     if argument and command in OF_TABLES:
         parts = argument.rstrip(";").split(".")
         name = ".".join(part if '"' in part else quote_identifier(part) for part in parts)
         quoted = "'" + name.replace("'", "''") + "'"
         return tuple(text.format(name, quoted) for text in OF_TABLES[command])
-    return STATEMENTS.get("dt" if command == "d" else command)
+    return None if argument.strip(";") else STATEMENTS.get("dt" if command == "d" else command)

@@ -14,7 +14,7 @@ from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 
 from .client import Client, ConnectFailed
-from .commands import HELP, statements_of
+from .commands import HELP, STATEMENTS, statements_of
 from .completion import CatalogCompleter
 from .errors import told
 from .formats import Format, write, write_fed
@@ -147,6 +147,8 @@ class Shell:
                 self._run_file(Path(argument))
             case "conninfo":
                 print(self._where, file=self._err)
+            case _ if word in STATEMENTS:
+                print(f"\\{word} takes no argument, and has {argument}", file=self._err)
             case _:
                 print(f"unknown command \\{word}: \\? lists them", file=self._err)
         return True

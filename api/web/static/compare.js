@@ -94,7 +94,7 @@ async function act(button) {
     if (answer.ok) show(reply);
     else complain([reply.detail ?? reply.title, reply.hint].filter(Boolean).join(" "));
   } catch {
-    complain("The server did not answer, and may not have done it. Look here again when the page says that it is live.");
+    complain("The server did not answer: try again when the page is live.");
   } finally {
     delete button.dataset.busy;
     button.disabled = false;

@@ -27,8 +27,9 @@ export class LatencyChart {
     this.subjects = subjects;
     this.marks = [];
     this.data = [[], ...subjects.map(() => [])];
+    this.observer = new ResizeObserver(() => this.resize());
+    this.observer.observe(container);
     this.make();
-    new ResizeObserver(() => this.resize()).observe(container);
     document.addEventListener("themechange", () => this.make());
   }
 
@@ -76,6 +77,8 @@ export class LatencyChart {
       this.data,
       this.container,
     );
+    // Its legend takes what height its fonts and styles give it, which may come later than the chart.
+    this.observer.observe(this.container.querySelector(".u-legend"));
   }
 
   resize() {
