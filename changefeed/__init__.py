@@ -37,14 +37,8 @@ from .jobs.replication_tasks import WORKERS_MAX
 from .jobs.reservations import FEED_QUOTA, JOB_KIND
 from .jobs.services import ChangefeedServices
 from .pipeline.live import FeedState, FeedStopped, LiveFeed
-from .pipeline.stage_times import Latency, Milestone, Stage, StageRecorder, summarize
-from .schedules import (
-    SCHEDULE_KIND,
-    SCHEDULE_QUOTA,
-    ScheduleOptions,
-    ScheduleStatus,
-    parse_schedule_options,
-)
+from .pipeline.stage_times import Latency
+from .schedules import SCHEDULE_KIND, SCHEDULE_QUOTA, ScheduleStatus, parse_schedule_options
 from .streams.stream import ChangefeedStream
 from .subscriptions import (
     SUBSCRIPTION_QUOTA,
@@ -81,14 +75,10 @@ __all__ = [
     "KeyspacePart",
     "Latency",
     "LiveFeed",
-    "Milestone",
-    "ScheduleOptions",
     "ScheduleStatus",
     "SendingReport",
     "SetOptions",
     "SpanLag",
-    "Stage",
-    "StageRecorder",
     "StageReport",
     "Subscription",
     "SubscriptionReader",
@@ -105,5 +95,4 @@ __all__ = [
     "list_subscriptions",
     "parse_schedule_options",
     "shown_key",
-    "summarize",
 ]

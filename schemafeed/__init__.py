@@ -16,34 +16,22 @@ lease is let go as soon as there is a newer version, whatever the changefeed abo
 must never know rows, sinks or jobs.
 """
 
-from .feed import (
-    DelegateSchemaFeed,
-    SchemaAnswer,
-    SchemaFeed,
-    SchemaFeedError,
-    TableDropped,
-    TableUnknown,
-)
+from .feed import SchemaAnswer, TableDropped, TableUnknown
 from .leasing import LeasingSchemaFeed
-from .polling import POLL_INTERVAL, PollingSchemaFeed
+from .polling import PollingSchemaFeed
 from .rangefeed import RangeFeedSchemaFeed
-from .table_events import LOCK_CHANGES, EventKind, TableEvent, classify, describe, table_event
+from .table_events import LOCK_CHANGES, EventKind, TableEvent, classify, describe
 
 __all__ = [
     "LOCK_CHANGES",
-    "POLL_INTERVAL",
-    "DelegateSchemaFeed",
     "EventKind",
     "LeasingSchemaFeed",
     "PollingSchemaFeed",
     "RangeFeedSchemaFeed",
     "SchemaAnswer",
-    "SchemaFeed",
-    "SchemaFeedError",
     "TableDropped",
     "TableEvent",
     "TableUnknown",
     "classify",
     "describe",
-    "table_event",
 ]

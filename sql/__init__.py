@@ -29,11 +29,7 @@ from .execute.write.dml import Apart
 from .execute.write.load import LoadMode, LoadReport, load
 from .results.result_batches import ResultBatches
 from .results.results import ClosedOnError, Result, ResultColumn, Row
-from .runtime.services import (
-    Jobs,
-    JobSummary,
-    Services,
-)
+from .runtime.services import JobSummary, Services
 from .session.mirror_session import MirrorSession
 from .session.session import Session
 from .session.session_transactions import SessionState
@@ -43,7 +39,6 @@ __all__ = [
     "Apart",
     "ClosedOnError",
     "JobSummary",
-    "Jobs",
     "LoadMode",
     "LoadReport",
     "MirrorSession",

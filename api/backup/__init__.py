@@ -10,15 +10,13 @@ of the store's secrets, so that it tells none of them.
 """
 
 from .folder import BackupList, restore_backup, write_backup
-from .served import Backups, ServedBackup
-from .stored_file import BackupRefused, StoredFile, received_files, stopped_store
+from .served import ServedBackup
+from .stored_file import BackupRefused, received_files, stopped_store
 
 __all__ = [
     "BackupList",
     "BackupRefused",
-    "Backups",
     "ServedBackup",
-    "StoredFile",
     "received_files",
     "restore_backup",
     "stopped_store",

@@ -15,19 +15,17 @@ It must never know what a job does.
 
 from .errors import JobFenced, JobNotFound, JobPaused, JobStateRefused, RetryableJobError
 from .record import JobRecord
-from .registry import ADOPT_INTERVAL, RETENTION, JobRegistry
+from .registry import RETENTION, JobRegistry
 from .resumer import JobContext, Resumer
 from .runner import BACKOFF_MAX, BACKOFF_MIN, Backoff
-from .states import JobEvent, JobState
+from .states import JobState
 
 __all__ = [
-    "ADOPT_INTERVAL",
     "BACKOFF_MAX",
     "BACKOFF_MIN",
     "RETENTION",
     "Backoff",
     "JobContext",
-    "JobEvent",
     "JobFenced",
     "JobNotFound",
     "JobPaused",

@@ -11,7 +11,7 @@ for *coverage*), that version `v+2` of a descriptor is not published while a nod
 It must never know what a lease is used for: statements, feeds, locks.
 """
 
-from ..store.lease_rows import LeaseRow, SessionRow, leases_of
+from ..store.lease_rows import LeaseRow, SessionRow
 from .errors import (
     DescriptorDropped,
     DescriptorMissing,
@@ -22,10 +22,8 @@ from .errors import (
 )
 from .incarnation import Incarnation
 from .lease import Lease
-from .liveness import LivenessSession, SessionLost
+from .liveness import LivenessSession
 from .manager import LeaseManager
-from .observers import LeaseObserver
-from .waits import LeaseWait, LeaseWaits, Tell, WaitKind
 
 __all__ = [
     "DescriptorDropped",
@@ -36,15 +34,8 @@ __all__ = [
     "LeaseBeyondSession",
     "LeaseHolder",
     "LeaseManager",
-    "LeaseObserver",
     "LeaseRow",
-    "LeaseWait",
     "LeaseWaitTimeout",
-    "LeaseWaits",
     "LivenessSession",
-    "SessionLost",
     "SessionRow",
-    "Tell",
-    "WaitKind",
-    "leases_of",
 ]

@@ -13,9 +13,7 @@ Never knows: range feeds, who proved a schema, jobs.
 
 from .kind import SinkKind
 from .kinds import SinkKinds, default_kinds
-from .null import NullSink
 from .protocol import (
-    BackfillProgress,
     FeedIdentity,
     Sink,
     SinkContext,
@@ -27,10 +25,8 @@ from .protocol import (
 from .sinkless import ChangefeedRow, SinklessSink
 
 __all__ = [
-    "BackfillProgress",
     "ChangefeedRow",
     "FeedIdentity",
-    "NullSink",
     "Sink",
     "SinkContext",
     "SinkError",

@@ -6,7 +6,7 @@ never what kind of thing it is. Sinks see its rows under a `TableDescriptor`, an
 of it.
 """
 
-from .database_tables import DatabaseTables, FoundTable, find_tables
+from .database_tables import DatabaseTables, find_tables
 from .keyspace_target import KeyspacePart, KeyspaceTarget
 from .states import TargetState
 from .table_target import TableTarget
@@ -15,7 +15,6 @@ from .target import FeedTarget, Versions
 __all__ = [
     "DatabaseTables",
     "FeedTarget",
-    "FoundTable",
     "KeyspacePart",
     "KeyspaceTarget",
     "TableTarget",

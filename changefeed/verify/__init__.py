@@ -15,7 +15,6 @@ A *repair* sends keys that differ again, as they are now, through the feed that 
 that a log lacks with the timestamps that they had.
 """
 
-from .difference import AnyDifference, Difference, LogDifference
 from .feed_verification import FeedVerification, Verified
 
-__all__ = ["AnyDifference", "Difference", "FeedVerification", "LogDifference", "Verified"]
+__all__ = ["FeedVerification", "Verified"]

@@ -13,11 +13,10 @@ from .command_log import CommandLog, FailureListener
 from .errors import LogCorrupt, LogTruncated
 from .inspection import entries_on
 from .retention import RETAINED_BYTES_MAX, Retention
-from .segment import SEGMENT_BYTES, segment_name
+from .segment import segment_name
 
 __all__ = [
     "RETAINED_BYTES_MAX",
-    "SEGMENT_BYTES",
     "CommandLog",
     "FailureListener",
     "LogCorrupt",

@@ -18,7 +18,7 @@ Spans are bounded by keys, prefixes of keys, or keys with a zero byte appended (
 No key is a prefix of another in the same keyspace.
 """
 
-from .garbage import DeadBody, Garbage, find_garbage, find_tombstones
+from .garbage import DeadBody, find_garbage, find_tombstones
 from .incremental import Changes, changes_between, time_entries
 from .intents import (
     Intent,
@@ -58,7 +58,6 @@ __all__ = [
     "TOMBSTONE",
     "Changes",
     "DeadBody",
-    "Garbage",
     "Header",
     "Intent",
     "body_at",

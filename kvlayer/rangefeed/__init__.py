@@ -14,17 +14,10 @@ It must never know: how the range stores, replicates or locks. It sees the range
 """
 
 from .budget import MemoryBudget
-from .host import (
-    TICK_INTERVAL,
-    Closing,
-    DurableEntry,
-    PushOutcome,
-    PushVerdict,
-    RangeFeedHost,
-)
+from .host import TICK_INTERVAL, Closing, DurableEntry, PushOutcome, PushVerdict
 from .processor import RangeFeeds
 from .registration import RangeFeed
-from .router import RangeRouter, TickedFeed
+from .router import TickedFeed
 from .scan_pace import ScanPace
 from .span_feed import SpanFeed
 
@@ -36,9 +29,7 @@ __all__ = [
     "PushOutcome",
     "PushVerdict",
     "RangeFeed",
-    "RangeFeedHost",
     "RangeFeeds",
-    "RangeRouter",
     "ScanPace",
     "SpanFeed",
     "TickedFeed",

@@ -16,19 +16,15 @@ Never knows: tables, rows, SQL.
 """
 
 from .collection import collect_garbage
-from .descriptor import NEVER
 from .ingest import carry_out
 from .leadership import change_role
 from .parts import StoreParts
 from .queue import RangeQueue
-from .range import Range
 from .range_info import RangeInfo
 from .range_store import RangeStore
 from .recovery import begin_incarnation, load_ranges, recover, replay
 
 __all__ = [
-    "NEVER",
-    "Range",
     "RangeInfo",
     "RangeQueue",
     "RangeStore",

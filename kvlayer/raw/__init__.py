@@ -32,7 +32,7 @@ from .keyspace import (
     raw_key,
     user_key,
 )
-from .leadership import Follower, Leadership, Placement, Placements
+from .leadership import Leadership, Placement, Placements
 from .oracle import OracleTime, OracleWatch
 
 __all__ = [
@@ -43,7 +43,6 @@ __all__ = [
     "Deleted",
     "Entry",
     "EntryUnreadable",
-    "Follower",
     "IngestedEntry",
     "Leadership",
     "OracleTime",

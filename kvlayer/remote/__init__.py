@@ -10,7 +10,7 @@ a lost connection leaves unknown is said to be (`OutcomeUnknown`), and never tri
 It must never know what keys and values mean, or how a server is found and trusted.
 """
 
-from .channel import Channel, ChannelBroken, ChannelRefused
+from .channel import ChannelBroken, ChannelRefused
 from .store import RemoteStore
 
-__all__ = ["Channel", "ChannelBroken", "ChannelRefused", "RemoteStore"]
+__all__ = ["ChannelBroken", "ChannelRefused", "RemoteStore"]

@@ -16,13 +16,10 @@ Never knows: ranges, feeds, what keys and values mean. It sees the range through
 
 from ..access import Evaluation, Pending, Transaction
 from ..savepoint import Savepoint
-from ..transaction_modes import Isolation, LockMode, Priority, WhenLocked
-from .host import TransactionHost
+from ..transaction_modes import Isolation, LockMode, Priority
 from .record import TransactionRecord, TransactionStatus
-from .steps import LOCK_TIMEOUT
 
 __all__ = [
-    "LOCK_TIMEOUT",
     "Evaluation",
     "Isolation",
     "LockMode",
@@ -30,8 +27,6 @@ __all__ = [
     "Priority",
     "Savepoint",
     "Transaction",
-    "TransactionHost",
     "TransactionRecord",
     "TransactionStatus",
-    "WhenLocked",
 ]

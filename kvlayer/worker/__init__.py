@@ -16,7 +16,7 @@ Never knows: what the work is.
 
 from .channel import Channel, SocketDoorbell
 from .peer import Handler, Peer, WorkerGone
-from .process import VERSION, Started, WorkerProcess, inherited_channel, start_process
+from .process import VERSION, Started, WorkerProcess, start_process
 from .program import run_worker
 from .rows import received_rows, sent_pieces, sent_rows
 
@@ -29,7 +29,6 @@ __all__ = [
     "Started",
     "WorkerGone",
     "WorkerProcess",
-    "inherited_channel",
     "received_rows",
     "run_worker",
     "sent_pieces",

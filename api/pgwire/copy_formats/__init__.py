@@ -5,7 +5,7 @@ any size and a writer. It promises that a row that does not fit is an SQLError t
 and column. It must never know where rows come from or go to.
 """
 
-from .reading import RowReader, make_reader
+from .reading import make_reader
 from .writing import RowWriter, make_writer
 
-__all__ = ["RowReader", "RowWriter", "make_reader", "make_writer"]
+__all__ = ["RowWriter", "make_reader", "make_writer"]

@@ -15,7 +15,7 @@ Promises, whatever the receiver does:
 Never knows: protocols of receivers, sockets, URIs.
 """
 
-from .sender import BatchRefused, Message, Messages, MessageSender
+from .sender import BatchRefused, Message, Messages
 from .sink import MessageSink
 
-__all__ = ["BatchRefused", "Message", "MessageSender", "MessageSink", "Messages"]
+__all__ = ["BatchRefused", "Message", "MessageSink", "Messages"]

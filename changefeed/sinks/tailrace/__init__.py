@@ -12,20 +12,18 @@ from .kind import SCHEME, ReplicaKind, ReplicatingKind
 from .location import SPARK_SCHEME, ReplicaTarget, parse_target
 from .requests import ReplicaRequests
 from .sink import BackupMaker, read_stand, restore_replica, written_note
-from .transport import HttpTransport, Reply, Transport
+from .transport import Reply
 
 __all__ = [
     "SCHEME",
     "SPARK_SCHEME",
     "BackupMaker",
-    "HttpTransport",
     "ReplicaFollower",
     "ReplicaKind",
     "ReplicaRequests",
     "ReplicaTarget",
     "ReplicatingKind",
     "Reply",
-    "Transport",
     "parse_target",
     "read_stand",
     "restore_replica",

@@ -7,6 +7,6 @@ transaction's read timestamp by what changed in between, its own writes among it
 a read of those keys. It must never know what a query does with the rows.
 """
 
-from .cache import CACHE_BYTES, HOT_SCANS, ROWS_MIN, ColumnarCache
+from .cache import ColumnarCache
 
-__all__ = ["CACHE_BYTES", "HOT_SCANS", "ROWS_MIN", "ColumnarCache"]
+__all__ = ["ColumnarCache"]

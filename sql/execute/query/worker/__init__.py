@@ -14,6 +14,6 @@ the queries that it was computing fail, and the next one starts another.
 Never knows: sessions, tables of the store, rights. A query comes as DuckDB's SQL.
 """
 
-from .placed import WORKERS, PlacedAnalytics
+from .placed import PlacedAnalytics
 
-__all__ = ["WORKERS", "PlacedAnalytics"]
+__all__ = ["PlacedAnalytics"]
