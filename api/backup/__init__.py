@@ -11,12 +11,13 @@ of the store's secrets, so that it tells none of them.
 
 from .folder import BackupList, restore_backup, write_backup
 from .served import ServedBackup
-from .stored_file import BackupRefused, received_files, stopped_store
+from .stored_file import BackupRefused, StoredFile, received_files, stopped_store
 
 __all__ = [
     "BackupList",
     "BackupRefused",
     "ServedBackup",
+    "StoredFile",
     "received_files",
     "restore_backup",
     "stopped_store",
