@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from .dealt_keys import DealtKeys
+from ..dealt_keys import DealtKeys
 from .record import TransactionRecord
 
 

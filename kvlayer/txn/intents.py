@@ -17,8 +17,8 @@ from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from ..dealt_keys import DealtKeys
 from ..span import Span
-from .dealt_keys import DealtKeys
 
 
 @dataclass(slots=True, eq=False)

@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from enum import Enum
 
+from ..dealt_keys import DealtKeys
 from ..errors import Deadlock, KVError, LockTimeout
+from ..locked_keys import PORTION_KEYS
 from ..span import Span
 from ..transaction_modes import LockMode
-from .dealt_keys import DealtKeys
 from .intent_table import IntentTable
-from .locked_keys import PORTION_KEYS
 from .record import TransactionRecord
 
 _EXCLUSIVE = LockMode.EXCLUSIVE

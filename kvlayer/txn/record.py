@@ -8,10 +8,10 @@ from weakref import ref
 import msgspec
 
 from ..clock import Timestamp
+from ..locked_keys import LockedKeys
 from ..transaction_modes import Isolation, Priority
 from .buffer import WriteBuffer
 from .intents import Intents
-from .locked_keys import LockedKeys
 from .read_spans import ReadSpans
 
 

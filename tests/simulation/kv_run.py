@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from random import Random
 from unittest.mock import patch
 
-from tailrace.kvlayer import clock
+from tailrace.kvlayer import clock, locked_keys
 from tailrace.kvlayer.clock import duration
 from tailrace.kvlayer.rangefeed import catch_up
 from tailrace.kvlayer.ranges import collection
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.store import Store
-from tailrace.kvlayer.txn import limits, locked_keys, resolution
+from tailrace.kvlayer.txn import limits, resolution
 from tests.harness.simulation import Simulation
 from tests.simulation.kv_clients import KEYS, TABLE_SPANS, Clients
 from tests.simulation.kv_followers import Follower, RangeFollower, SpanFollower

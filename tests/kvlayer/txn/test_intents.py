@@ -6,7 +6,7 @@ import gc
 from random import Random
 
 from tailrace.kvlayer.clock import Timestamp
-from tailrace.kvlayer.txn.dealt_keys import PIECES, WHOLE_MAX, DealtKeys
+from tailrace.kvlayer.dealt_keys import PIECES, WHOLE_MAX, DealtKeys
 from tailrace.kvlayer.txn.intent_table import IntentTable
 from tailrace.kvlayer.txn.intents import Intents
 from tailrace.kvlayer.txn.record import TransactionRecord

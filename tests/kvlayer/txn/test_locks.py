@@ -7,6 +7,7 @@ import gc
 
 import pytest
 
+from tailrace.kvlayer import locked_keys
 from tailrace.kvlayer.errors import (
     Deadlock,
     LockTimeout,
@@ -17,7 +18,7 @@ from tailrace.kvlayer.errors import (
 from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.transaction_modes import Isolation
-from tailrace.kvlayer.txn import LockMode, Priority, TransactionStatus, locked_keys, locking
+from tailrace.kvlayer.txn import LockMode, Priority, TransactionStatus, locking
 from tailrace.kvlayer.txn.locking import PORTION_KEYS
 from tests.harness.simulation import Simulation
 from tests.harness.stores import key, put, running_store, unbuffered

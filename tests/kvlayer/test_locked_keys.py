@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
+from tailrace.kvlayer import locked_keys
+from tailrace.kvlayer.locked_keys import LockedKeys
 from tailrace.kvlayer.span import Span
-from tailrace.kvlayer.txn import locked_keys
-from tailrace.kvlayer.txn.locked_keys import LockedKeys
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..span import Span
+from .span import Span
 
 PORTION_KEYS = 1000
 """Keys that are freed in one step of the loop: each takes 1 to 4 µs."""
