@@ -46,6 +46,7 @@ def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
 def _parse_tree(text: str, tokens: list[Token], words: frozenset[str]) -> ParsedTree:
     give_way_for(tokens)
     lists = lists_in(text, tokens)
+    give_way_for(tokens)
     if PREFIX in words:
         tokens = plain_tokens(tokens)
         give_way_for(tokens)

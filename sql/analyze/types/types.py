@@ -435,7 +435,7 @@ class Types:
         found: list[ColumnType | None] = []
         for type, several in zip(types, parts, strict=True):
             narrow = self.passed_on(several[0])
-            if any(self.passed_on(part) != narrow for part in several[1:]):
+            if any(self.passed_on(part) != narrow for part in stepping(several[1:])):
                 narrow = None
             found.append(narrow or type)
         return names, found
