@@ -93,6 +93,7 @@ def parse_change(text: str, tokens: list[Token]) -> Update | Delete:
 def insert_of(tree: exp.Insert, tokens: list[Token]) -> Insert:
     """Returns the INSERT or UPSERT of a tree. Raises SQLError 42601, and 0A000 for a clause that
     is not supported."""
+    _refuse_row_locks(tree, tokens)
     conflict = tree.args.get("conflict")
     position = word_at(tokens, "conflict")
     target, columns = tree.this, None
@@ -132,6 +133,7 @@ def update_of(tree: exp.Update, tokens: list[Token]) -> Update:
             raise error_at(value, "42804", "a whole row cannot be assigned to a column")
     _refuse_column_aliases(tree.this)
     _refuse_limit(tree)
+    _refuse_row_locks(tree, tokens)
     source = tree.args.get("from_")
     return Update(
         table=table_name(tree.this),
@@ -150,6 +152,7 @@ def delete_of(tree: exp.Delete, tokens: list[Token]) -> Delete:
         raise _ends_early(tokens)
     _refuse_column_aliases(tree.this)
     _refuse_limit(tree)
+    _refuse_row_locks(tree, tokens)
     return Delete(
         table=table_name(tree.this),
         alias=_alias(tree.this),
@@ -275,6 +278,18 @@ def _refuse_limit(tree: exp.Expr) -> None:
                 f"{name.upper()} of {type(tree).__name__.upper()} is not supported",
                 "Find the rows by a subquery: WHERE key IN (SELECT key FROM … ORDER BY … LIMIT …).",
             )
+
+
+def _refuse_row_locks(tree: exp.Expr, tokens: list[Token]) -> None:
+    position = word_at(tokens, "for")
+    if position is not None and tree.find(exp.Lock) is not None:
+        raise SQLError(
+            "0A000",
+            "FOR UPDATE and FOR SHARE are not supported within a statement that writes",
+            position=position,
+            hint="Lock the rows by a SELECT before it, in the same transaction, and write them by "
+            "their keys.",
+        )
 
 
 def _refuse_current_of(tokens: list[Token]) -> None:
