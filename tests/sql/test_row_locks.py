@@ -234,7 +234,7 @@ def test_what_cannot_be_locked(query: str, sqlstate: str) -> None:
         "DELETE FROM t WHERE k IN (SELECT k FROM t FOR UPDATE)",
         "INSERT INTO u SELECT k, v FROM t FOR SHARE",
         "WITH n AS (SELECT k FROM t FOR UPDATE) UPDATE t SET v = 0 FROM n WHERE t.k = n.k",
-        "WITH n AS (DELETE FROM u RETURNING t) DELETE FROM t WHERE k = (SELECT 1 FROM t FOR UPDATE)",
+        "WITH n AS (DELETE FROM u) DELETE FROM t WHERE k = (SELECT 1 FROM t FOR UPDATE)",
     ],
 )
 def test_who_locks_within_a_writing_statement_is_told_how(text: str) -> None:
