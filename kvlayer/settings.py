@@ -58,11 +58,26 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
+_BYTES = {
+    "": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9,
+    "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30,
+}  # fmt: skip
+_SIZE = re.compile(r"(\d+)\s*([a-z]*)", re.ASCII)
+
+
+def parse_bytes(text: str) -> int:
+    """Bytes of `64MiB`, `64MB` or a plain number of bytes. Raises SettingError."""
+    found = _SIZE.fullmatch(text.strip().lower())
+    if found is None or found[2] not in _BYTES:
+        raise SettingError(f"{text!r} is not a number of bytes: write 64MiB, 64MB or 67108864")
+    return int(found[1]) * _BYTES[found[2]]
+
+
 def _parse_int(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise SettingError(f"{text!r} is not a whole number") from None
+        raise SettingError(f"{text!r} is not a whole number: write 64, without a unit") from None
 
 
 def _parse_bool(text: str) -> bool:
@@ -87,6 +102,16 @@ def declare_duration(name: str, default: float, description: str) -> Setting[flo
 def declare_int(name: str, default: int, description: str) -> Setting[int]:
     setting = Setting(
         name=name, default=default, description=description, parse=_parse_int, kind="integer"
+    )
+    assert name not in REGISTRY, name
+    REGISTRY[name] = setting
+    return setting
+
+
+def declare_bytes(name: str, default: int, description: str) -> Setting[int]:
+    """Registers a number of bytes, which may be given with its unit."""
+    setting = Setting(
+        name=name, default=default, description=description, parse=parse_bytes, kind="byte size"
     )
     assert name not in REGISTRY, name
     REGISTRY[name] = setting

@@ -40,7 +40,7 @@ from .ranges.descriptor import FIRST_RANGE, NEVER, descriptor_key, encode_descri
 from .ranges.reshape import merge, split, unsplit
 from .ranges.span_size import span_bytes
 from .replication.replica import ReplicaOrder, ReplicaState, RoleChange
-from .settings import Settings, declare_int
+from .settings import Settings, declare_bytes
 from .span import Span
 from .span_config import SpanConfigs
 from .transaction_modes import Isolation, Priority
@@ -54,7 +54,7 @@ from .txn.transaction import Transaction
 
 T = TypeVar("T")
 
-FLUSH_BYTES = declare_int(
+FLUSH_BYTES = declare_bytes(
     "kv.engine.flush_bytes",
     64 * 1024 * 1024,
     "bytes of commands after which the engine is flushed and the log cut behind it",

@@ -21,9 +21,9 @@ import asyncio
 from contextvars import ContextVar
 from weakref import WeakValueDictionary
 
-from .settings import Settings, declare_int
+from .settings import Settings, declare_bytes
 
-RATE = declare_int(
+RATE = declare_bytes(
     "kv.write_share.rate",
     4 * 1024 * 1024,
     "bytes that one user may commit a second while other users commit, too; 0: any",

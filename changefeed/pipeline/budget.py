@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 
 from ...kvlayer.events import ValueBatch
-from ...kvlayer.settings import Settings, declare_int
+from ...kvlayer.settings import Settings, declare_bytes
 from ..targets import Versions
 
-MEMORY_LIMIT = declare_int(
+MEMORY_LIMIT = declare_bytes(
     "changefeed.memory.per_changefeed_limit",
     512 * 1024 * 1024,
     "bytes of changes that one changefeed may hold between its range feed and its sink",
 )
 
-NODE_MEMORY_LIMIT = declare_int(
+NODE_MEMORY_LIMIT = declare_bytes(
     "changefeed.memory.node_limit",
     5 * 512 * 1024 * 1024,
     "bytes of changes that all changefeeds of a node may hold between their range feeds and sinks",

@@ -13,7 +13,7 @@ from collections import deque
 from ...kvlayer.access import committed
 from ...kvlayer.clock import Timestamp, seconds_between
 from ...kvlayer.errors import KVError, StoreClosed
-from ...kvlayer.settings import declare_int
+from ...kvlayer.settings import declare_bytes
 from ..jobs.services import ChangefeedServices
 from .subscription import (
     MAX_AGE,
@@ -23,7 +23,7 @@ from .subscription import (
     list_subscriptions,
 )
 
-MAX_BYTES = declare_int(
+MAX_BYTES = declare_bytes(
     "changefeed.subscription.max_bytes",
     1 << 30,
     "keys and values that may be committed behind a subscription before it fails (0: any number)",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..settings import declare_int
+from ..settings import declare_bytes
 
-RETAINED_BYTES_MAX = declare_int(
+RETAINED_BYTES_MAX = declare_bytes(
     "kv.log.retained_bytes_max",
     512 * 1024 * 1024,
     "bytes of log kept for range feeds that catch up, before the slowest is cut off",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ..settings import Settings, declare_int
+from ..settings import Settings, declare_bytes
 
-BUFFER_BYTES = declare_int(
+BUFFER_BYTES = declare_bytes(
     "kv.rangefeed.buffer_bytes",
     64 * 1024 * 1024,
     "bytes of events that wait for a range feed's consumer before it is cut off",
 )
-MEMORY_BUDGET = declare_int(
+MEMORY_BUDGET = declare_bytes(
     "kv.rangefeed.memory_budget",
     256 * 1024 * 1024,
     "bytes of events that wait for consumers of range feeds, in the whole store",

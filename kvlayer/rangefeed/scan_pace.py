@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..settings import Settings, declare_int
+from ..settings import Settings, declare_bytes
 
-SCAN_RATE = declare_int(
+SCAN_RATE = declare_bytes(
     "kv.raw.scan_rate",
     128 * 1024 * 1024,
     "bytes a second that catch-up scans of raw keyspaces read, in the whole store; 0 for no limit",

@@ -10,7 +10,7 @@ from ..clock import ZERO
 from ..command import EnginePut
 from ..engine import EngineStall
 from ..errors import KVError
-from ..settings import declare_bool, declare_duration, declare_int
+from ..settings import declare_bool, declare_bytes, declare_duration, declare_int
 from ..span_config import RANGE_BYTES_LEAST, SpanConfigs
 from ..txn.steps import run_step
 from .descriptor import size_key
@@ -18,12 +18,12 @@ from .range import Range
 from .range_store import RangeStore
 from .reshape import merge, split
 
-RANGE_MAX_BYTES = declare_int(
+RANGE_MAX_BYTES = declare_bytes(
     "kv.range_max_bytes",
     128 * 1024 * 1024,
     "bytes of versions above which a range is split, where its span says nothing else",
 )
-RANGE_MIN_BYTES = declare_int(
+RANGE_MIN_BYTES = declare_bytes(
     "kv.range_min_bytes",
     16 * 1024 * 1024,
     "bytes of versions below which a range is merged with a neighbour",

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 
 from sortedcontainers import SortedSet
 
-from ..settings import declare_int
+from ..settings import declare_bytes
 from ..span import Span
 
-BUFFER_BYTES = declare_int(
+BUFFER_BYTES = declare_bytes(
     "kv.transaction.buffer_bytes",
     1024 * 1024,
     "bytes of keys and values that an explicit transaction holds before it writes intents",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tailrace.catalog.store.cluster_settings import load_settings, reset_setting, set_setting
-from tailrace.kvlayer.settings import SettingError
+from tailrace.kvlayer.settings import SettingError, parse_bytes
 from tailrace.kvlayer.store import FLUSH_BYTES, Store
 from tests.harness.nodes import open_catalog
 from tests.harness.simulation import Simulation
@@ -48,5 +48,28 @@ def test_bad_setting_changes_nothing(sim: Simulation, name: str, text: str) -> N
                 await set_setting(catalog.store, name, text)
             assert await load_settings(catalog.store) == []
             assert catalog.store.settings.get(FLUSH_BYTES) == FLUSH_BYTES.default
+
+    sim.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("12345", 12345), ("64MiB", 64 << 20), (" 1 gib ", 1 << 30), ("16MB", 16_000_000), ("7B", 7)],
+)
+def test_bytes_may_have_a_unit(text: str, count: int) -> None:
+    assert parse_bytes(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "MiB", "-1", "1.5GiB", "64 miles", "٦٤MiB"])
+def test_other_words_are_no_bytes(text: str) -> None:
+    with pytest.raises(SettingError, match="write 64MiB"):
+        parse_bytes(text)
+
+
+def test_setting_of_bytes_takes_a_unit(sim: Simulation) -> None:
+    async def scenario() -> None:
+        async with open_catalog(sim) as catalog:
+            await set_setting(catalog.store, FLUSH_BYTES.name, "8MiB")
+            assert catalog.store.settings.get(FLUSH_BYTES) == 8 << 20
 
     sim.run(scenario())

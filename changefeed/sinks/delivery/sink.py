@@ -20,7 +20,7 @@ from zlib import crc32
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....kvlayer.clock import Timestamp
-from ....kvlayer.settings import declare_int
+from ....kvlayer.settings import declare_bytes, declare_int
 from ...contract.changes import ChangeBatch
 from ...contract.sink_config import FlushConfig, RetryConfig
 from ...encode import EncodedBatch, Encoder, RegisteredSchema, RegisteringEncoder, Topics
@@ -31,7 +31,7 @@ from .lane import DeliveryLane
 from .retries import Retries
 from .sender import BatchRefused, Message, MessageRows, Messages, MessageSender
 
-IN_FLIGHT_BYTES = declare_int(
+IN_FLIGHT_BYTES = declare_bytes(
     "changefeed.sink_in_flight_bytes",
     16 * 1024 * 1024,
     "bytes of encoded messages that one changefeed may hold until its receiver acknowledges them",

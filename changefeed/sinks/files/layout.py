@@ -7,26 +7,15 @@ topic_prefix=eu_           before the topic in names
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from ....catalog.values.errors import SQLError
+from ....kvlayer.settings import SettingError, parse_bytes
 
 FILE_BYTES = 16 << 20
 """CockroachDB's default for `file_size`."""
-
-_UNITS = {
-    "b": 1,
-    "kb": 10**3,
-    "mb": 10**6,
-    "gb": 10**9,
-    "kib": 1 << 10,
-    "mib": 1 << 20,
-    "gib": 1 << 30,
-}
-_SIZE = re.compile(rf"(\d+)\s*({'|'.join(_UNITS)})?")
 
 LAYOUT_PARAMETERS = ("file_size", "partition_format", "topic_prefix")
 
@@ -60,10 +49,13 @@ def read_layout(given: Mapping[str, str], bad: Callable[[str], SQLError]) -> Fil
 def _file_bytes(text: str | None, bad: Callable[[str], SQLError]) -> int:
     if text is None:
         return FILE_BYTES
-    found = _SIZE.fullmatch(text.strip().lower())
-    if found is None or not int(found[1]):
+    try:
+        size = parse_bytes(text)
+    except SettingError:
+        size = 0
+    if not size:
         raise bad(f"file_size is a number of bytes such as 64MB or 64MiB, not {text!r}")
-    return int(found[1]) * _UNITS[found[2] or "b"]
+    return size
 
 
 def _partition_format(text: str | None, bad: Callable[[str], SQLError]) -> PartitionFormat:

@@ -31,7 +31,7 @@ from ....kvlayer.relaxed.errors import PendingLimit, RelaxedLogError, SurvivorEr
 from ....kvlayer.relaxed.events import LINES, rows_where
 from ....kvlayer.relaxed.ids import HALF, ID_MASK, NO_ID, before
 from ....kvlayer.relaxed.reader import ChangeSet, Gap, Reader
-from ....kvlayer.settings import declare_int
+from ....kvlayer.settings import declare_bytes
 from ....kvlayer.span import Span, prefix_end
 from ...plan.needs import Need
 from ...results.errors import from_kv
@@ -56,7 +56,7 @@ FED_ROWS = 5000
 PIECE_ROWS = 10_000
 """Lines of one pending value."""
 
-PENDING_BYTES_MAX = declare_int(
+PENDING_BYTES_MAX = declare_bytes(
     "relaxed.pending_bytes_max",
     256 * 1024 * 1024,
     "how many bytes of a relaxed log's events may wait for a quiescence point, of each domain",
