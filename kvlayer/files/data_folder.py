@@ -154,6 +154,8 @@ def _make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         for each in missing:
             sync_folder(each.parent)
+    except FileExistsError as error:
+        raise DataFolderError(f"data folder {path} is a file: name a folder") from error
     except OSError as error:
         raise DataFolderError(f"data folder {path} cannot be made: {error.strerror}") from error
 

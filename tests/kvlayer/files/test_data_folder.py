@@ -101,7 +101,7 @@ def test_folder_of_others_stays_as_it_was(tmp_path: Path) -> None:
 
 def test_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert "cannot be made" in refusal(tmp_path / "file")
+    assert "file is a file: name a folder" in refusal(tmp_path / "file")
 
 
 def test_clock_bound_survives(tmp_path: Path) -> None:
