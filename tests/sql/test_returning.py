@@ -102,7 +102,7 @@ def test_parameters_and_types_are_described() -> None:
             "UPDATE t SET n = $1 WHERE k = $2 RETURNING n + $3, v || $4, $5::DATE, d",
             [],
         )
-        assert [str(type) for type in made.parameter_types[:3]] == ["INT8"] * 3
+        assert [str(type) for type in made.parameter_types[:3]] == ["INT4", "INT8", "INT8"]
         described = await session.describe(made)
         done = await session.run(made, [4, 1, 5, "!", "2025-01-02"])
         assert done.columns == described
