@@ -89,54 +89,39 @@ def _parse_bool(text: str) -> bool:
     raise SettingError(f"{text!r} is not a boolean: write true or false")
 
 
-def declare_duration(name: str, default: float, description: str) -> Setting[float]:
-    """Registers a duration in seconds. Names are unique in the process."""
-    setting = Setting(
-        name=name, default=default, description=description, parse=parse_duration, kind="duration"
-    )
+def _declared(
+    name: str, default: V, description: str, parse: Callable[[str], V], kind: str
+) -> Setting[V]:
+    """Registers a setting, whose name is unique in the process."""
+    setting = Setting(name=name, default=default, description=description, parse=parse, kind=kind)
     assert name not in REGISTRY, name
     REGISTRY[name] = setting
     return setting
+
+
+def declare_duration(name: str, default: float, description: str) -> Setting[float]:
+    """Registers a duration in seconds."""
+    return _declared(name, default, description, parse_duration, "duration")
 
 
 def declare_int(name: str, default: int, description: str) -> Setting[int]:
-    setting = Setting(
-        name=name, default=default, description=description, parse=_parse_int, kind="integer"
-    )
-    assert name not in REGISTRY, name
-    REGISTRY[name] = setting
-    return setting
+    return _declared(name, default, description, _parse_int, "integer")
 
 
 def declare_bytes(name: str, default: int, description: str) -> Setting[int]:
     """Registers a number of bytes, which may be given with its unit."""
-    setting = Setting(
-        name=name, default=default, description=description, parse=parse_bytes, kind="byte size"
-    )
-    assert name not in REGISTRY, name
-    REGISTRY[name] = setting
-    return setting
+    return _declared(name, default, description, parse_bytes, "byte size")
 
 
 def declare_bool(name: str, default: bool, description: str) -> Setting[bool]:
-    setting = Setting(
-        name=name, default=default, description=description, parse=_parse_bool, kind="boolean"
-    )
-    assert name not in REGISTRY, name
-    REGISTRY[name] = setting
-    return setting
+    return _declared(name, default, description, _parse_bool, "boolean")
 
 
 def declare_text(
     name: str, default: str, description: str, parse: Callable[[str], str]
 ) -> Setting[str]:
     """Registers a setting whose text `parse` checks: it raises SettingError."""
-    setting = Setting(
-        name=name, default=default, description=description, parse=parse, kind="string"
-    )
-    assert name not in REGISTRY, name
-    REGISTRY[name] = setting
-    return setting
+    return _declared(name, default, description, parse, "string")
 
 
 def declare_choice(
@@ -151,12 +136,7 @@ def declare_choice(
             raise SettingError(f"{text!r} is not one of {', '.join(choices)}")
         return chosen
 
-    setting = Setting(
-        name=name, default=default, description=description, parse=parse, kind="choice"
-    )
-    assert name not in REGISTRY, name
-    REGISTRY[name] = setting
-    return setting
+    return _declared(name, default, description, parse, "choice")
 
 
 def declare_less(lesser: Setting[float], greater: Setting[float]) -> None:
