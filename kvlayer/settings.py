@@ -62,11 +62,12 @@ _BYTES = {
     "": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9,
     "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30,
 }  # fmt: skip
-_SIZE = re.compile(r"(\d+)\s*([a-z]*)", re.ASCII)
+_SIZE = re.compile(r"(-?\d+)\s*([a-z]*)", re.ASCII)
 
 
 def parse_bytes(text: str) -> int:
-    """Bytes of `64MiB`, `64MB` or a plain number of bytes. Raises SettingError."""
+    """Bytes of `64MiB`, `64MB` or a plain number of bytes. Raises SettingError. Numbers below zero
+    are in the settings of older stores, and as good as zero."""
     found = _SIZE.fullmatch(text.strip().lower())
     if found is None or found[2] not in _BYTES:
         raise SettingError(f"{text!r} is not a number of bytes: write 64MiB, 64MB or 67108864")

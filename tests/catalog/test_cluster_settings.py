@@ -54,13 +54,13 @@ def test_bad_setting_changes_nothing(sim: Simulation, name: str, text: str) -> N
 
 @pytest.mark.parametrize(
     ("text", "count"),
-    [("12345", 12345), ("64MiB", 64 << 20), (" 1 gib ", 1 << 30), ("16MB", 16_000_000), ("7B", 7)],
+    [("12345", 12345), ("64MiB", 64 << 20), (" 1 gib ", 1 << 30), ("16MB", 16_000_000), ("-1", -1)],
 )
 def test_bytes_may_have_a_unit(text: str, count: int) -> None:
     assert parse_bytes(text) == count
 
 
-@pytest.mark.parametrize("text", ["", "MiB", "-1", "1.5GiB", "64 miles", "٦٤MiB"])
+@pytest.mark.parametrize("text", ["", "MiB", "--1", "1.5GiB", "64 miles", "٦٤MiB"])
 def test_other_words_are_no_bytes(text: str) -> None:
     with pytest.raises(SettingError, match="write 64MiB"):
         parse_bytes(text)

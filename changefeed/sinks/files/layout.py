@@ -53,7 +53,7 @@ def _file_bytes(text: str | None, bad: Callable[[str], SQLError]) -> int:
         size = parse_bytes(text)
     except SettingError:
         size = 0
-    if not size:
+    if size <= 0:
         raise bad(f"file_size is a number of bytes such as 64MB or 64MiB, not {text!r}")
     return size
 
