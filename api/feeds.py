@@ -281,6 +281,7 @@ class JobServices:
         for job_id in job_ids:
             with suppress(JobNotFound):
                 found.append(await self._summary(await self._registry.get(job_id)))
+                await asyncio.sleep(0)
         return found
 
     async def schedules(self) -> Sequence[ScheduleStatus]:

@@ -20,8 +20,8 @@ assert PIECES & _LAST == 0, "the piece of a key is the last bits of its hash"
 class DealtKeys(Generic[T]):
     """Keys with a value each.
 
-    HAZARD: where values are bytes or numbers, and no objects that may refer to others, a collection
-    of cycles passes the dictionaries over. Of three million keys it would take a tenth of a second.
+    Values are best bytes or numbers: Python's collector passes over a dictionary without objects
+    that may refer to others. Three million keys would be a tenth of a second to it.
     """
 
     __slots__ = ("_last", "_pieces")

@@ -8,6 +8,7 @@ import re
 import msgspec
 
 from ...catalog.jobs import JobState
+from ...changefeed import JOB_KIND
 from ...changefeed.pipeline.live import FeedState, LiveFeed
 from ...changefeed.pipeline.stage_times import Milestone
 from ...kvlayer.clock import seconds_between
@@ -75,14 +76,15 @@ class Overview:
 
     async def _look(self) -> OverviewReply:
         node = self._node
-        jobs = await node.services.jobs.list(changefeeds_only=True)
-        running = [job for job in jobs if job.finished is None]
-        ended = [job for job in jobs if job.finished is not None]
-        failed = [job for job in ended if job.state == JobState.FAILED.value][-FINISHED_MAX:]
-        others = [job for job in ended if job.state != JobState.FAILED.value][-FINISHED_MAX:]
+        jobs = [job for job in await node.jobs.list() if job.kind == JOB_KIND]
+        running = [job.id for job in jobs if not job.state.final]
+        ended = [job for job in jobs if job.state.final]
+        failed = [job.id for job in ended if job.state is JobState.FAILED][-FINISHED_MAX:]
+        others = [job.id for job in ended if job.state is not JobState.FAILED][-FINISHED_MAX:]
+        shown = (*reversed(failed), *reversed(running), *reversed(others))
         await node.store.now()  # the clock is where rows are behind of
         feeds = []
-        for job in (*reversed(failed), *reversed(running), *reversed(others)):
+        for job in await node.services.jobs.find(shown):
             feeds.append(self._row(job))
             await asyncio.sleep(0)  # to sort the latencies of hundreds is no one step
         return OverviewReply(

@@ -1,5 +1,4 @@
-"""What descriptors of all kinds have: an id, a name, a version, a state, and a place by their
-parents."""
+"""The base of all descriptors: an id, a name, a version, a state, and a place by the parents."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ class DescriptorState(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class NamedDescriptor:
-    """One version of what a name stands for."""
+    """One version of a database, a schema, or an object in a schema."""
 
     id: int
     name: str

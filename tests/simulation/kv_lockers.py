@@ -58,11 +58,11 @@ class LockingTransaction(ExplicitTransaction):
         self.locked: dict[bytes, bytes | None] = {}
         """Keys that it has not written and holds, with what it read of them since."""
         self._before: dict[int, tuple[set[bytes], dict[bytes, bytes | None]]] = {}
-        """What it held at each savepoint, and had read."""
+        """The keys held and the rows read at each savepoint."""
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended, by whomever."""
+        """Whether the transaction has neither committed nor been aborted."""
         with suppress(KVError):
             self.transaction.check_running()
             return True
@@ -211,7 +211,7 @@ class LockingTransaction(ExplicitTransaction):
         self._note(Span.point(names[found]), {names[found]: body})
 
     async def _some_rows(self) -> None:
-        """The first or the last rows of a span, which are all of a part of it."""
+        """Reads the first or the last rows of a span: all the rows of a part of it."""
         span, limit = self.clients._some_span(), self.random.choice((1, 3))
         reverse = self.random.random() < 0.5
         rows = await self.transaction.scan(span, limit=limit, reverse=reverse)

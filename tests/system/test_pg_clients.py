@@ -305,7 +305,7 @@ def test_a_cursor_of_asyncpg_skips_rows(
 def test_asyncpg_prepares_again_where_columns_have_changed(
     server: ServerProcess, client: psycopg.Connection[Any]
 ) -> None:
-    """It keeps statements, and tells the error by the routine of PostgreSQL that raises it."""
+    """asyncpg keeps statements, and knows the error by the routine of PostgreSQL."""
     client.execute("INSERT INTO t VALUES (1, 5)")
 
     async def run(connection: asyncpg.Connection[Any]) -> None:

@@ -32,7 +32,7 @@ def test_addresses_that_are_nobodys_to_reach(address: str) -> None:
 
 
 def test_the_systems_authorities_are_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes longer than a step of the loop may."""
+    """Reading them takes longer than a step of the loop may."""
     readers: list[int] = []
     monkeypatch.setattr(
         ssl.SSLContext, "load_default_certs", lambda _: readers.append(threading.get_ident())

@@ -211,7 +211,7 @@ def test_idle_store_has_no_timer() -> None:
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_small_ranges_keep_their_sizes_in_a_restart(killed: bool) -> None:
-    """What was written in the last seconds before a kill is not counted."""
+    """Sizes lack the versions of the last seconds before a kill."""
     sim = Simulation(9)
     sizes: list[tuple[int, int]] = []
 

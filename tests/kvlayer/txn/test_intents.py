@@ -77,7 +77,7 @@ def test_dealt_keys_are_a_dictionary() -> None:
 
 
 def test_the_collector_passes_over_keys_with_intents() -> None:
-    """It would walk millions of them in one step."""
+    """Python's collector would walk millions of keys in one step."""
     table = IntentTable()
     record = TransactionRecord(bytes(16), Timestamp(1), heartbeat_at=0.0)
     for start in range(0, 2 * WHOLE_MAX, 100):

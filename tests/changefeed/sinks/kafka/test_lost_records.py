@@ -95,7 +95,7 @@ def test_a_producer_that_no_broker_lets_in_is_an_error_to_try_again() -> None:
 
 
 def test_a_producer_that_no_broker_lets_in_can_be_let_go() -> None:
-    """It is, behind the check of a new feed's sink, and may hear of it no earlier."""
+    """The check of a new feed's sink lets its producer go, and it may hear only then."""
     with MockCluster(brokers=1) as cluster:
         cluster.refuse_a_producer(KafkaError.CLUSTER_AUTHORIZATION_FAILED, after_ms=0)
         target = parse_target(f"kafka://{cluster.addresses}")
