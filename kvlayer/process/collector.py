@@ -30,6 +30,7 @@ class Collector:
         self._lock = threading.Lock()
         self._fibres = 0
         self._enabled = False
+        self._made_many = False  # since `suspend`
         self._passing = False
         self._blocks = 0  # in use when all was walked last
         self._due = False  # all is to be walked: nothing is passed over until then
@@ -42,12 +43,16 @@ class Collector:
                 self._enabled = gc.isenabled()
                 gc.disable()
 
-    def resume(self) -> None:
+    def resume(self, made_many: bool = False) -> None:
+        """`made_many` says that many objects were made meanwhile. The collector's own count of them
+        is less by all that went, so that it does not tell of what was made while as much was freed."""
         with self._lock:
             self._fibres -= 1
+            self._made_many |= made_many
             if self._fibres == 0 and self._enabled:
-                if self._passing and gc.get_count()[0] > MADE_MANY:
+                if self._passing and (self._made_many or gc.get_count()[0] > MADE_MANY):
                     self._pass_over()
+                self._made_many = False
                 gc.enable()
 
     def begin_passing(self) -> None:

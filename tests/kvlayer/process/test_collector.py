@@ -38,6 +38,17 @@ def test_what_was_made_meanwhile_is_not_walked(passing: Collector) -> None:
     assert len(kept) == 2 * MADE_MANY
 
 
+def test_what_was_made_is_many_however_much_went_meanwhile(passing: Collector) -> None:
+    gone = make(2 * MADE_MANY)
+    passing.suspend()
+    kept = make(2 * MADE_MANY)
+    gone.clear()
+    assert gc.get_count()[0] < MADE_MANY, "the interpreter's count is no measure"
+    passing.resume(made_many=True)
+    assert young() < MADE_MANY
+    assert len(kept) == 2 * MADE_MANY
+
+
 def test_a_short_statement_leaves_the_collector_its_work(passing: Collector) -> None:
     gc.collect()
     passing.suspend()

@@ -125,6 +125,27 @@ def test_fibres_of_a_loop_take_turns() -> None:
     assert sorted(order[2:4]) == ["a", "b"]
 
 
+def test_functions_of_one_step_have_a_turn_each() -> None:
+    """The second is not in the step that ended the first: the two would be one long step."""
+    turns: list[int] = []
+
+    async def beside() -> None:
+        while True:
+            turns.append(1)
+            await asyncio.sleep(0)
+
+    async def main() -> tuple[int, int]:
+        task = asyncio.ensure_future(beside())
+        try:
+            first = await in_slices(lambda: len(turns))
+            return first, await in_slices(lambda: len(turns))
+        finally:
+            task.cancel()
+
+    first, second = Simulation(1).run(main())
+    assert second > first
+
+
 def deep(levels: int) -> int:
     if levels:
         return deep(levels - 1) + 1
