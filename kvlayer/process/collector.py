@@ -44,8 +44,8 @@ class Collector:
                 gc.disable()
 
     def resume(self, made_many: bool = False) -> None:
-        """`made_many` says that many objects were made meanwhile. The collector's own count of them
-        is less by all that went, so that it does not tell of what was made while as much was freed."""
+        """`made_many` says that many objects were made meanwhile. The interpreter's own count says
+        little where as many were freed."""
         with self._lock:
             self._fibres -= 1
             self._made_many |= made_many

@@ -107,13 +107,14 @@ async def in_slices(work: Callable[[], T]) -> T:
         while True:
             await turn.acquire()
             slices += 1
+            began = loop.time()
+            if fibre.run_slice():
+                loop.call_soon(turn.release)
+                return fibre.result()
             try:
-                began = loop.time()
-                if fibre.run_slice():
-                    return fibre.result()
                 await _leave_room(loop, loop.time() - began)
             finally:
-                loop.call_soon(turn.release)
+                turn.release()
     finally:
         fibre.abandon()
         COLLECTOR.resume(made_many=slices > 1)
