@@ -16,7 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from ...catalog.values.errors import SQLError
 from ...catalog.values.shown_text import shown_text
 from ...kvlayer.process.fibre import give_way
-from .lexer import TOKENS_PER_STEP, is_string
+from .lexer import TOKENS_PER_STEP, give_way_for, is_string
 
 T = TypeVar("T")
 
@@ -94,6 +94,7 @@ class Cursor:
         self.text = text
         self.tokens = tokens
         self.lexemes = lexemes(text, tokens)
+        give_way_for(tokens)
         self.keys = [each.text if each.kind in _FIXED else "" for each in self.lexemes]
         """Words and symbols by their lexemes, empty for names in quotes and literals."""
         self.index = 0

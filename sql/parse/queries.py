@@ -18,7 +18,15 @@ from ...kvlayer.process.fibre import give_way
 from ...kvlayer.transaction_modes import LockMode, WhenLocked
 from ..syntax.statement import AsOf
 from ..syntax.statements import Query, RowLock
-from ..syntax.trees import CHAINED, balance, find_all, position_of, unsupported, walk
+from ..syntax.trees import (
+    CHAINED,
+    balance,
+    find_all,
+    paced,
+    position_of,
+    unsupported,
+    walk,
+)
 from .constants import keep_lists, lists_in
 from .cursor import syntax_error
 from .dialect import POSTGRES
@@ -94,7 +102,6 @@ def _refuse_depth(tree: exp.Expr) -> None:
     """Raises SQLError 54001."""
     level, depth = [tree], 0
     while level:
-        give_way(1 + len(level) // 8)
         depth += 1
         if depth > DEPTH_MAX:
             raise SQLError(
@@ -102,7 +109,7 @@ def _refuse_depth(tree: exp.Expr) -> None:
                 f"an expression of more than {DEPTH_MAX} nodes within one another is too deep",
                 position=position_of(level[0]),
             )
-        level = [part for node in level for part in _below(node)]
+        level = [part for node in paced(level) for part in _below(node)]
 
 
 def _below(node: exp.Expr) -> Iterable[exp.Expr]:

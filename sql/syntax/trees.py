@@ -29,7 +29,12 @@ _NODES_PER_STEP = 8
 
 def walk(tree: exp.Expr) -> Iterator[exp.Expr]:
     """Every node of a tree."""
-    for count, node in enumerate(tree.walk()):
+    return paced(tree.walk())
+
+
+def paced(nodes: Iterable[E]) -> Iterator[E]:
+    """The nodes of a pass that has little to do at each."""
+    for count, node in enumerate(nodes):
         if not count % _NODES_PER_STEP:
             give_way()
         yield node
@@ -66,11 +71,7 @@ def _leaves_beside(kinds: tuple[type[exp.Expr], ...]) -> frozenset[type[object]]
 
 def find_in_scope(scope: Scope, *kinds: type[E]) -> Iterator[E]:
     """The nodes of these kinds that belong to a scope, as sqlglot's `Scope.find_all`."""
-    for count, node in enumerate(scope.walk()):
-        if not count % _NODES_PER_STEP:
-            give_way()
-        if isinstance(node, kinds):
-            yield node
+    return (node for node in paced(scope.walk()) if isinstance(node, kinds))
 
 
 def stepping(items: Iterable[T]) -> Iterator[T]:
