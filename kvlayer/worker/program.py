@@ -12,6 +12,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -28,9 +29,22 @@ def run_worker(host: Callable[[Channel], Peer]) -> None:
     # A terminal's and a service manager's signals go to all processes: the server ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _yield_to_server()
     pa.array([0])  # imports pandas, where there is one: not while somebody waits
     with tuned_process():
         asyncio.run(_serve(host))
+
+
+def _yield_to_server() -> None:
+    """Has the kernel schedule this process as batch work, where it knows that and allows it.
+
+    The kernel takes a message on a socket as a sign that its sender is about to wait, and wakes the
+    receiver on the sender's core. An ordinary worker would preempt the server there, in the middle
+    of a step of its loop, for 0.3 ms at each lone row. Batch work preempts nobody when it wakes.
+    """
+    if hasattr(os, "SCHED_BATCH"):
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 async def _serve(host: Callable[[Channel], Peer]) -> None:

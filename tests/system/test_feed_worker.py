@@ -107,6 +107,16 @@ def test_workers_that_are_killed_lose_and_double_no_row(kills: int, tmp_path: Pa
     run(scenario)
 
 
+@pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="Linux's kind of scheduling")
+def test_a_worker_preempts_no_server(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with mirrored(tmp_path):
+            assert os.sched_getscheduler(await worker_pid()) == os.SCHED_BATCH
+            assert os.sched_getscheduler(0) != os.SCHED_BATCH
+
+    run(scenario)
+
+
 def test_memory_that_is_full_keeps_the_feed_waiting_and_nobody_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
