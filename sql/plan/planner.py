@@ -38,6 +38,7 @@ from ..analyze.scalars import NotNative, Scalar
 from ..analyze.stored_queries import (
     check_inserted,
     check_updated,
+    columns_of_query,
     takes_query,
     values_query,
     without_defaults,
@@ -84,8 +85,12 @@ def _with_writes(statement: WithWrites, relations: Relations) -> plans.WithPlan:
                 position=step.position,
             )
         plan = _plan_part(step.statement, known)
-        assert not isinstance(plan, plans.SelectPlan), plan
-        returned = returned_table(number, step, plan.returning)
+        columns = (
+            columns_of_query(step.statement.tree, known)
+            if isinstance(step.statement, Query)
+            else plan.returning.columns
+        )
+        returned = returned_table(number, step, columns)
         if returned is not None:
             known[STEPS, step.name] = returned
         steps.append(plans.StepPlan(plan, returned))
