@@ -184,7 +184,7 @@ def _note(condition: exp.Expr, sources: Mapping[str, _Source], known: _Condition
         if len(aliases) == 1:
             (alias,) = aliases
             try:
-                found = compile_predicates(conjunct, sources[alias].scope, alias)
+                found = compile_predicates(conjunct, sources[alias].scope, alias, arrays=True)
             except NotNative:
                 continue
             known.predicates.setdefault(alias, []).extend(found)
