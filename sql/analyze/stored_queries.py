@@ -135,13 +135,13 @@ def check_updated(
         check_assignable(types.of(item), column.type, column.name, item)
 
 
-def columns_of_query(tree: exp.Expr, relations: Relations) -> list[ResultColumn]:
+def columns_of_query(tree: exp.Expr, relations: Relations) -> tuple[ResultColumn, ...]:
     """Returns the columns of a SELECT whose rows a statement keeps while it runs. Raises SQLError
     0A000 for one whose type only DuckDB knows."""
     query = tree.copy()
     types = _typed(query, relations)
     columns: list[ResultColumn] = []
-    for item in query.selects:
+    for item in query.expressions:
         inner = item.unalias()
         type = types.passed_on(inner) or types.of(inner)
         if type is None and not types.untyped(inner):
@@ -152,7 +152,7 @@ def columns_of_query(tree: exp.Expr, relations: Relations) -> list[ResultColumn]
                 "Cast it to its type.",
             )
         columns.append(ResultColumn(output_name(item), type or STRING))
-    return columns
+    return tuple(columns)
 
 
 def _typed(query: exp.Expr, relations: Relations) -> Types:

@@ -422,7 +422,7 @@ def _target(clause: exp.Expr, position: int | None) -> tuple[exp.Identifier, ...
 STEPS = "$with"
 """The schema of what the parts of a WITH return."""
 _WRITES = (exp.Insert, exp.Update, exp.Delete)
-_VERBS = frozenset(("insert", "upsert", "update", "delete", "for"))
+_VERBS = frozenset(("insert", "upsert", "update", "delete", "share"))
 
 
 def parse_with(text: str, tokens: list[Token]) -> Query | Insert | Update | Delete | WithWrites:
@@ -445,17 +445,15 @@ def parse_with(text: str, tokens: list[Token]) -> Query | Insert | Update | Dele
 def _behind_locks(text: str, tree: exp.Expr, tokens: list[Token]) -> WithWrites | None:
     """Returns a statement with the steps that its queries which lock rows are; None for one that
     has no such query within it."""
-    if word_at(tokens, "for") is None or not any(_locks(query, tree) for query in _selects(tree)):
+    if word_at(tokens, "for") is None or not _locking(tree):
         return None
     return _with_steps(text, tree, tokens)
 
 
-def _selects(tree: exp.Expr) -> list[exp.Select]:
-    return list(find_all(tree, exp.Select))
-
-
-def _locks(query: exp.Select, tree: exp.Expr) -> bool:
-    return query is not tree and bool(query.args.get("locks"))
+def _locking(tree: exp.Expr) -> list[exp.Query]:
+    """Returns the queries within a tree that lock rows, outer ones first."""
+    queries = find_all(tree, exp.Query)
+    return [query for query in queries if query is not tree and query.args.get("locks")]
 
 
 def _hoisted(tree: exp.Expr, ctes: Sequence[exp.CTE]) -> Iterator[exp.CTE]:
@@ -464,10 +462,13 @@ def _hoisted(tree: exp.Expr, ctes: Sequence[exp.CTE]) -> Iterator[exp.CTE]:
     count = 0
     for part in (*ctes, tree):
         own = part.this if isinstance(part, exp.CTE) else part
-        for query in reversed([query for query in _selects(part) if _locks(query, own)]):
+        for query in reversed(_locking(own)):
             count += 1
             name = exp.to_identifier(f"lock {count}", quoted=True)
             around = query.parent
+            if isinstance(around, exp.SetOperation):
+                message = "FOR UPDATE is not allowed with UNION, INTERSECT and EXCEPT"
+                raise error_at(query, "0A000", message, "Write the query in parentheses.")
             if isinstance(around, exp.Subquery) and isinstance(around.parent, _LISTS_TABLES):
                 around.replace(exp.Table(this=name.copy(), alias=around.args.get("alias")))
             else:

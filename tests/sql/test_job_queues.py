@@ -140,6 +140,12 @@ def test_rows_stay_locked_to_the_end_of_the_transaction() -> None:
             "0A000",
             "a part of WITH that writes",
         ),
+        (
+            "INSERT INTO done SELECT 1, 1 FROM done UNION SELECT 2, 2 FROM jobs FOR UPDATE",
+            "0A000",
+            "",
+        ),
+        ("WITH n AS (SELECT 1 AS id) SELECT * FROM n FOR UPDATE", "0A000", "a WITH query"),
         ("BEGIN READ ONLY; WITH n AS (SELECT 1 FROM jobs FOR UPDATE) TABLE n", "25006", ""),
     ],
 )
@@ -147,6 +153,22 @@ def test_what_is_not_locked_within_a_statement(text: str, sqlstate: str, words: 
     async def scenario(node: SqlNode) -> None:
         error = await node.error(text)
         assert (error.sqlstate, words in error.message) == (sqlstate, True), error
+
+    run(scenario)
+
+
+def test_of_a_join_with_parts_of_with_the_tables_are_locked() -> None:
+    async def scenario(node: SqlNode) -> None:
+        joined = "JOIN n ON n.id = jobs.id FOR UPDATE"
+        taken = f"WITH n AS (SELECT 4 AS id) SELECT jobs.id FROM jobs {joined}"
+        assert await node.rows(f"BEGIN; {taken}") == [(4,)]
+        assert await node.rows(
+            "WITH n AS (SELECT id FROM jobs WHERE id = 5 FOR UPDATE), "
+            f"m AS (SELECT jobs.id FROM jobs {joined}) "
+            "DELETE FROM jobs USING m WHERE m.id = jobs.id RETURNING jobs.id"
+        ) == [(5,)]
+        others = "SELECT id FROM jobs WHERE id BETWEEN 3 AND 6 ORDER BY id FOR UPDATE SKIP LOCKED"
+        assert (await node.session().execute(others))[0].fetch_rows() == [(3,), (6,)]
 
     run(scenario)
 
