@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.rows.arrow_conform import broad_schema
-from ...catalog.values.arrow_columns import column_array
-from ...catalog.values.column_types import INT8, ColumnType
+from ...catalog.values.arrow_columns import column_array, column_datums
+from ...catalog.values.column_types import INT8, ColumnType, Datum
 from ...catalog.values.physical import to_physical
 from ...kvlayer.txn import Transaction
 from ..results.results import Row
@@ -61,15 +61,22 @@ def filled(table: TableDescriptor, rows: Sequence[Row]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
+def values_given(table: TableDescriptor, place: int, bindings: Bindings) -> list[Datum]:
+    """Returns the values of a column of a table that the statement has made."""
+    made = bindings.virtual_rows
+    assert isinstance(made, GivenTables), table
+    return column_datums(table.visible_columns[place].type, made.tables[table.id].column(place))
+
+
 class GivenTables:
     """Implements `VirtualRows`: tables by the ids of their descriptors, before all others."""
 
     def __init__(self, tables: Mapping[int, pa.Table], others: VirtualRows | None) -> None:
-        self._tables = tables
+        self.tables = tables
         self._others = others
 
     async def read(self, descriptor: TableDescriptor, reader: Transaction) -> pa.Table:
-        given = self._tables.get(descriptor.id)
+        given = self.tables.get(descriptor.id)
         if given is not None:
             return given
         assert self._others is not None, descriptor
@@ -86,6 +93,11 @@ def with_given(bindings: Bindings, tables: Mapping[int, pa.Table]) -> Bindings:
 def in_catalog(descriptor: TableDescriptor) -> bool:
     """Whether the table is one of the catalog's, whose types are not PostgreSQL's."""
     return GIVEN_ID < descriptor.id < 0
+
+
+def is_given(descriptor: TableDescriptor) -> bool:
+    """Whether the table is one that the statement makes while it runs."""
+    return descriptor.id < GIVEN_ID
 
 
 def is_virtual(descriptor: TableDescriptor) -> bool:

@@ -15,11 +15,14 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
+from ...catalog.values.column_types import STRING
 from ..builtins.macros import cast_to
+from ..results.results import ResultColumn
 from ..syntax.statements import Insert, Update
 from ..syntax.trees import error_at, find_all
 from .binder import Relations, joined, reading_query, scopes_in, table_called
 from .columns.column_values import check_assignable, is_default, refuse_computed
+from .columns.output_columns import output_name
 from .columns.stars import expand_stars, hoist_first_joins
 from .scalars import evaluates
 from .types.rows import SERIES, check_series
@@ -130,6 +133,26 @@ def check_updated(
         return
     for (column, _), item in zip(given, query.expressions, strict=True):
         check_assignable(types.of(item), column.type, column.name, item)
+
+
+def columns_of_query(tree: exp.Expr, relations: Relations) -> tuple[ResultColumn, ...]:
+    """Returns the columns of a SELECT whose rows a statement keeps while it runs. Raises SQLError
+    0A000 for one whose type only DuckDB knows."""
+    query = tree.copy()
+    types = _typed(query, relations)
+    columns: list[ResultColumn] = []
+    for item in query.expressions:
+        inner = item.unalias()
+        type = types.passed_on(inner) or types.of(inner)
+        if type is None and not types.untyped(inner):
+            raise error_at(
+                inner,
+                "0A000",
+                f'the type of column "{output_name(item)}" of a query that locks rows is not known',
+                "Cast it to its type.",
+            )
+        columns.append(ResultColumn(output_name(item), type or STRING))
+    return tuple(columns)
 
 
 def _typed(query: exp.Expr, relations: Relations) -> Types:

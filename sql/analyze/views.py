@@ -37,7 +37,7 @@ from ..syntax.trees import (
     walk,
     with_trees,
 )
-from .binder import VIEW, Relations, scopes_in, tables_in
+from .binder import VIEW, Relations, parts_of, scopes_in, tables_in
 from .columns.stars import Stars, Unclear, is_star
 
 EXPANSIONS_MAX = 1000
@@ -74,8 +74,9 @@ def expand_views(statement: Part | WithWrites, relations: Relations) -> Part | W
     """The statement with subqueries in the place of views, itself where it names none."""
     if all(table.view is None for table in relations.values()):
         return statement
-    if isinstance(statement, Query):
-        _refuse_locks(statement, relations)
+    for part in parts_of(statement):
+        if isinstance(part, Query):
+            _refuse_locks(part, relations)
     if isinstance(statement, WithWrites):
         steps = [
             replace(step, statement=_Expansion(relations).of(step.statement))

@@ -6,7 +6,7 @@ What sqlglot parses and nothing behind it carries out is refused here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -36,13 +36,13 @@ from ..syntax.trees import (
 from .constants import ROWS, ragged, rows_behind
 from .cursor import syntax_error
 from .lexer import like
-from .queries import parse_query, parse_tree, word_at
+from .queries import cut_row_locks, parse_query, parse_tree, word_at
 
 _SOURCES = (TokenType.VALUES, TokenType.SELECT, TokenType.WITH)
 """First words of the source of an INSERT, which may also begin with a parenthesis."""
 
 
-def parse_insert(text: str, tokens: list[Token]) -> Insert:
+def parse_insert(text: str, tokens: list[Token]) -> Insert | WithWrites:
     """Parses INSERT or UPSERT. Raises SQLError."""
     first = tokens[0]
     if len(tokens) < 2 or tokens[1].token_type != TokenType.INTO:
@@ -55,7 +55,8 @@ def parse_insert(text: str, tokens: list[Token]) -> Insert:
         raise syntax_error(text, first.start, first.end + 1)
     if rows is not None:
         tree.args["expression"].meta[ROWS] = rows
-    return insert_of(tree, tokens)
+        return insert_of(tree, tokens)
+    return _behind_locks(text, tree, tokens) or insert_of(tree, tokens)
 
 
 def _enclosed_values(tokens: list[Token]) -> list[Token]:
@@ -79,13 +80,16 @@ def _enclosed_values(tokens: list[Token]) -> list[Token]:
     return tokens
 
 
-def parse_change(text: str, tokens: list[Token]) -> Update | Delete:
+def parse_change(text: str, tokens: list[Token]) -> Update | Delete | WithWrites:
     """Parses UPDATE or DELETE. Raises SQLError."""
     _refuse_current_of(tokens)
-    match parse_tree(text, tokens):
-        case exp.Update() as tree:
+    tree = parse_tree(text, tokens)
+    if (locking := _behind_locks(text, tree, tokens)) is not None:
+        return locking
+    match tree:
+        case exp.Update():
             return update_of(tree, tokens)
-        case exp.Delete() as tree:
+        case exp.Delete():
             return delete_of(tree, tokens)
     raise _ends_early(tokens)
 
@@ -93,7 +97,6 @@ def parse_change(text: str, tokens: list[Token]) -> Update | Delete:
 def insert_of(tree: exp.Insert, tokens: list[Token]) -> Insert:
     """Returns the INSERT or UPSERT of a tree. Raises SQLError 42601, and 0A000 for a clause that
     is not supported."""
-    _refuse_row_locks(tree, tokens)
     conflict = tree.args.get("conflict")
     position = word_at(tokens, "conflict")
     target, columns = tree.this, None
@@ -133,7 +136,6 @@ def update_of(tree: exp.Update, tokens: list[Token]) -> Update:
             raise error_at(value, "42804", "a whole row cannot be assigned to a column")
     _refuse_column_aliases(tree.this)
     _refuse_limit(tree)
-    _refuse_row_locks(tree, tokens)
     source = tree.args.get("from_")
     return Update(
         table=table_name(tree.this),
@@ -152,7 +154,6 @@ def delete_of(tree: exp.Delete, tokens: list[Token]) -> Delete:
         raise _ends_early(tokens)
     _refuse_column_aliases(tree.this)
     _refuse_limit(tree)
-    _refuse_row_locks(tree, tokens)
     return Delete(
         table=table_name(tree.this),
         alias=_alias(tree.this),
@@ -278,18 +279,6 @@ def _refuse_limit(tree: exp.Expr) -> None:
                 f"{name.upper()} of {type(tree).__name__.upper()} is not supported",
                 "Find the rows by a subquery: WHERE key IN (SELECT key FROM … ORDER BY … LIMIT …).",
             )
-
-
-def _refuse_row_locks(tree: exp.Expr, tokens: list[Token]) -> None:
-    position = word_at(tokens, "for")
-    if position is not None and tree.find(exp.Lock) is not None:
-        raise SQLError(
-            "0A000",
-            "FOR UPDATE and FOR SHARE are not supported within a statement that writes",
-            position=position,
-            hint="Lock the rows by a SELECT before it, in the same transaction, and write them by "
-            "their keys.",
-        )
 
 
 def _refuse_current_of(tokens: list[Token]) -> None:
@@ -422,11 +411,18 @@ def _target(clause: exp.Expr, position: int | None) -> tuple[exp.Identifier, ...
 #
 # A part that writes becomes a step. Whatever stands behind it reads what it returns as a table of
 # schema `$with`, which nobody can name; CTEs that only read are handed to every part behind them.
+#
+# So do the parts that lock rows, and queries that lock rows within a statement that writes:
+#
+#     UPDATE jobs SET taken = true WHERE id = (SELECT id FROM jobs LIMIT 1 FOR UPDATE SKIP LOCKED)
+#
+# is `WITH "lock 1" AS (SELECT id …) UPDATE … WHERE id = (SELECT * FROM "lock 1")`. The steps that
+# lock come first: what is read before a lock is held may be out of date once it is.
 
 STEPS = "$with"
 """The schema of what the parts of a WITH return."""
 _WRITES = (exp.Insert, exp.Update, exp.Delete)
-_VERBS = frozenset(("insert", "upsert", "update", "delete"))
+_VERBS = frozenset(("insert", "upsert", "update", "delete", "share"))
 
 
 def parse_with(text: str, tokens: list[Token]) -> Query | Insert | Update | Delete | WithWrites:
@@ -435,44 +431,88 @@ def parse_with(text: str, tokens: list[Token]) -> Query | Insert | Update | Dele
         return parse_query(text, tokens)
     tokens = plain_inserts(tokens)
     tree = parse_tree(text, tokens)
-    ctes = ctes_of(tree)
-    writing = [cte for cte in ctes if isinstance(cte.this, _WRITES)]
-    if not writing:
-        if isinstance(tree, _WRITES):
-            return _write_of(tree, tokens)
-        return parse_query(text, tokens)
+    writing = [cte for cte in ctes_of(tree) if isinstance(cte.this, _WRITES)]
     for cte in writing:
         _refuse_within(cte.this)
-    return _with_writes(text, tree, ctes, tokens)
+    if writing:
+        return _with_steps(text, tree, tokens)
+    locking = _behind_locks(text, tree, tokens)
+    if locking is None:
+        return _part_of(tree, tokens) if isinstance(tree, _WRITES) else parse_query(text, tokens)
+    return locking
 
 
-def _with_writes(
-    text: str, tree: exp.Expr, ctes: tuple[exp.CTE, ...], tokens: list[Token]
-) -> WithWrites:
+def _behind_locks(text: str, tree: exp.Expr, tokens: list[Token]) -> WithWrites | None:
+    """Returns a statement with the steps that its queries which lock rows are; None for one that
+    has no such query within it."""
+    if word_at(tokens, "for") is None or not _locking(tree):
+        return None
+    return _with_steps(text, tree, tokens)
+
+
+def _locking(tree: exp.Expr) -> list[exp.Query]:
+    """Returns the queries within a tree that lock rows, outer ones first."""
+    queries = find_all(tree, exp.Query)
+    return [query for query in queries if query is not tree and query.args.get("locks")]
+
+
+def _hoisted(tree: exp.Expr, ctes: Sequence[exp.CTE]) -> Iterator[exp.CTE]:
+    """Yields the CTEs of a statement, before each part those for the queries in it that lock rows,
+    which the part then reads in their place: inner ones first."""
+    count = 0
+    for part in (*ctes, tree):
+        own = part.this if isinstance(part, exp.CTE) else part
+        for query in reversed(_locking(own)):
+            count += 1
+            name = exp.to_identifier(f"lock {count}", quoted=True)
+            around = query.parent
+            if isinstance(around, exp.SetOperation):
+                message = "FOR UPDATE is not allowed with UNION, INTERSECT and EXCEPT"
+                raise error_at(query, "0A000", message, "Write the query in parentheses.")
+            if isinstance(around, exp.Subquery) and isinstance(around.parent, _LISTS_TABLES):
+                around.replace(exp.Table(this=name.copy(), alias=around.args.get("alias")))
+            else:
+                query.replace(exp.select("*").from_(exp.Table(this=name.copy())))
+            yield exp.CTE(this=query, alias=exp.TableAlias(this=name))
+        if part is not tree:
+            assert isinstance(part, exp.CTE), part
+            yield part
+
+
+_LISTS_TABLES = (exp.From, exp.Join, exp.Delete)
+
+
+def _with_steps(text: str, tree: exp.Expr, tokens: list[Token]) -> WithWrites:
+    ctes = ctes_of(tree)
     tree.set("with_", None)
     reading: list[exp.CTE] = []
     steps: list[WritingStep] = []
-    for cte in ctes:
+    locked = 0
+    for cte in _hoisted(tree, ctes):
         name = folded(cte.args["alias"].this)
         for step in steps:
             _read_step(cte.this, step.name)
-        if not isinstance(cte.this, _WRITES):
+        if not isinstance(cte.this, _WRITES) and not cte.this.args.get("locks"):
             reading.append(cte)
             continue
         _give(cte.this, reading)
-        steps.append(
-            WritingStep(
-                name=name,
-                columns=tuple(folded(column) for column in cte.args["alias"].columns),
-                statement=_write_of(cte.this, tokens),
-                position=position_of(cte.args["alias"]) or 1,
-            )
+        made = WritingStep(
+            name=name,
+            columns=tuple(folded(column) for column in cte.args["alias"].columns),
+            statement=_part_of(cte.this, tokens),
+            position=position_of(cte.args["alias"]) or 1,
         )
+        if isinstance(made.statement, Query):
+            _refuse_written(cte.this, steps[locked:])
+            steps.insert(locked, made)
+            locked += 1
+        else:
+            steps.append(made)
     for step in steps:
         _read_step(tree, step.name)
     if isinstance(tree, _WRITES):
         _give(tree, reading)
-        return WithWrites(steps=tuple(steps), main=_write_of(tree, tokens))
+        return WithWrites(steps=tuple(steps), main=_part_of(tree, tokens))
     if not isinstance(tree, exp.Select | exp.SetOperation):
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
     if tree.args.get("locks"):
@@ -481,15 +521,30 @@ def _with_writes(
     return WithWrites(steps=tuple(steps), main=query)
 
 
-def _write_of(tree: exp.Expr, tokens: list[Token]) -> Insert | Update | Delete:
+def _part_of(tree: exp.Expr, tokens: list[Token]) -> Query | Insert | Update | Delete:
     match tree:
         case exp.Insert():
             return insert_of(tree, tokens)
         case exp.Update():
             return update_of(tree, tokens)
-        case _:
-            assert isinstance(tree, exp.Delete), tree
+        case exp.Delete():
             return delete_of(tree, tokens)
+    locks = cut_row_locks(tree, word_at(tokens, "for"))
+    return Query(tree=tree, as_of=None, locks=locks)
+
+
+def _refuse_written(tree: exp.Expr, writing: Sequence[WritingStep]) -> None:
+    """Raises SQLError 0A000 for a query that locks rows, and reads what one of the steps writes."""
+    for table in find_all(tree, exp.Table) if writing else ():
+        schema = table.args.get("db")
+        named = schema is not None and schema.name == STEPS
+        if named and any(folded(table.this) == step.name for step in writing):
+            raise error_at(
+                table,
+                "0A000",
+                f'a query that locks rows cannot read "{table.name}", a part of WITH that writes',
+                "Lock the rows in a statement of its own, in the same transaction.",
+            )
 
 
 def _give(tree: exp.Expr, ctes: list[exp.CTE]) -> None:

@@ -15,7 +15,7 @@ from ...catalog.values.errors import SQLError
 from ..syntax import statements
 from ..syntax.schema_statements import CreateEnum
 from ..syntax.statement import Statement, rows_of
-from ..syntax.statements import Delete, Insert, PlannedStatement, Prepare, Update
+from ..syntax.statements import PlannedStatement, Prepare
 from ..syntax.trees import unsupported
 from .constants import lists_in
 from .cursor import Cursor, LexemeKind, Unmatched, syntax_error
@@ -173,7 +173,7 @@ STATEMENTS = Rules(
 )  # fmt: skip
 """All statements that are not left to sqlglot, by the word that each begins with."""
 
-_TREES: dict[str, Callable[[str, list[Token]], Insert | Update | Delete]] = {
+_TREES: dict[str, Callable[[str, list[Token]], PlannedStatement]] = {
     "insert": parse_insert,
     "upsert": parse_insert,
     "update": parse_change,

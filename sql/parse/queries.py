@@ -172,7 +172,7 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
         elif not select.expressions:
             end = tokens[-1].end + 1
             raise syntax_error(text, end, end, hint="Expected a list of expressions.")
-    locks = _cut_row_locks(tree, word_at(tokens, "for")) if exp.Lock in kinds else ()
+    locks = cut_row_locks(tree, word_at(tokens, "for")) if exp.Lock in kinds else ()
     if exp.Into in kinds:
         raise unsupported(
             "SELECT INTO", word_at(tokens, "into"), "CREATE TABLE … AS makes a table of a query."
@@ -195,7 +195,7 @@ _NEVER_LOCKED = {
 }
 
 
-def _cut_row_locks(tree: exp.Expr, position: int | None) -> tuple[RowLock, ...]:
+def cut_row_locks(tree: exp.Expr, position: int | None) -> tuple[RowLock, ...]:
     """Takes the locking clauses off a query. Raises SQLError 0A000 where they mean nothing."""
     clauses = tree.args.get("locks") or []
     if sum(1 for _ in find_all(tree, exp.Lock)) > len(clauses):

@@ -27,7 +27,7 @@ from ..syntax.statements import (
     Query,
     Update,
 )
-from .plans import Plan, SelectPlan
+from .plans import Plan, SelectPlan, WithPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,11 @@ def needs_of(statement: PlannedStatement, tables: NamedTables, relations: Relati
 
 def with_locks(needs: Needs, plan: Plan) -> Needs:
     """Returns a statement's needs with those of the rows that its plan locks."""
-    if not isinstance(plan, SelectPlan) or plan.locking is None:
-        return needs
-    tables = [locked.descriptor for locked in plan.locking.tables]
-    return needs + tuple(need for table in tables for need in needs_on(table, Privilege.UPDATE))
+    for part in plan.parts if isinstance(plan, WithPlan) else (plan,):
+        if isinstance(part, SelectPlan) and part.locking is not None:
+            for locked in part.locking.tables:
+                needs += tuple(needs_on(locked.descriptor, Privilege.UPDATE))
+    return needs
 
 
 def _needs_of_views(relations: Relations) -> Iterable[Need]:

@@ -33,11 +33,12 @@ from ..analyze.columns.column_values import (
 )
 from ..analyze.default_expressions import default_of
 from ..analyze.enum_casts import bind_enum_casts
-from ..analyze.given_tables import is_virtual
+from ..analyze.given_tables import is_given, is_virtual
 from ..analyze.scalars import NotNative, Scalar
 from ..analyze.stored_queries import (
     check_inserted,
     check_updated,
+    columns_of_query,
     takes_query,
     values_query,
     without_defaults,
@@ -48,7 +49,7 @@ from ..lower.transpile import AnalyticSelect, transpile
 from ..parse.constants import ROWS, keeps_lists, written_out
 from ..parse.dml import STEPS, with_ctes
 from ..syntax.statements import Delete, Insert, PlannedStatement, Query, RowLock, Update, WithWrites
-from ..syntax.trees import copied, error_at, folded_alias, table_name
+from ..syntax.trees import copied, error_at, folded, folded_alias, is_cte, table_name
 from . import plans
 from .conflict_plan import plan_conflict
 from .drawn_items import split_items
@@ -84,8 +85,12 @@ def _with_writes(statement: WithWrites, relations: Relations) -> plans.WithPlan:
                 position=step.position,
             )
         plan = _plan_part(step.statement, known)
-        assert not isinstance(plan, plans.SelectPlan), plan
-        returned = returned_table(number, step, plan.returning)
+        if isinstance(step.statement, Query):
+            columns = columns_of_query(step.statement.tree, known)
+        else:
+            assert not isinstance(plan, plans.SelectPlan), plan
+            columns = plan.returning.columns
+        returned = returned_table(number, step, columns)
         if returned is not None:
             known[STEPS, step.name] = returned
         steps.append(plans.StepPlan(plan, returned))
@@ -388,13 +393,19 @@ def _locked_tables(
             source = sources.get(name)
             if source is None:
                 raise SQLError("42P01", f'relation "{name}" in FOR UPDATE clause not found in FROM')
+            if source.args.get("db") is None and is_cte(source, folded(source.this)):
+                continue  # as in Postgres, its rows are no table's
             descriptor = relations[table_name(source).parts]
+            if is_given(descriptor):
+                continue
             if descriptor.id < FIRST_USER_ID:
                 what = f'permission denied for table "{descriptor.name}"'
                 raise error_at(source, "42501", what)
             locked = plans.LockedTable(descriptor, lock.mode, lock.when_locked)
             known = found.get(name)
             found[name] = locked if known is None else known.stronger(locked)
+    if not found:
+        raise SQLError("0A000", "FOR UPDATE cannot be applied to a WITH query")
     return list(found.items())
 
 

@@ -226,15 +226,17 @@ class DeletePlan:
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """A part of a WITH that writes, and the table in which the parts behind it read its rows."""
+    """A part of a WITH that writes or locks rows, and the table in which the parts behind it read
+    its rows."""
 
-    plan: InsertPlan | UpdatePlan | DeletePlan
+    plan: SelectPlan | InsertPlan | UpdatePlan | DeletePlan
     returned: TableDescriptor | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithPlan:
-    """A statement whose WITH writes. Every part reads before any part writes."""
+    """A statement whose WITH writes or locks rows. Every part reads before any part writes, and
+    the parts that lock come before those that read."""
 
     relations: tuple[TableDescriptor, ...]
     steps: tuple[StepPlan, ...]
@@ -248,8 +250,7 @@ class WithPlan:
     @property
     def writing(self) -> tuple[InsertPlan | UpdatePlan | DeletePlan, ...]:
         """The plans of the parts that write, in order."""
-        main = () if isinstance(self.main, SelectPlan) else (self.main,)
-        return (*(step.plan for step in self.steps), *main)
+        return tuple(part for part in self.parts if not isinstance(part, SelectPlan))
 
 
 Plan = SelectPlan | InsertPlan | UpdatePlan | DeletePlan | WithPlan

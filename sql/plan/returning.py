@@ -29,7 +29,7 @@ from ..analyze.given_tables import given_table
 from ..analyze.scalars import NotNative, Scalar, coerced, compile_scalar
 from ..parse.dml import STEPS
 from ..results.results import ResultColumn
-from ..syntax.statements import Delete, Update, WithWrites, WritingStep
+from ..syntax.statements import Delete, Query, Update, WithWrites, WritingStep
 from ..syntax.trees import (
     error_at,
     find_all,
@@ -122,11 +122,13 @@ def _shown(items: Sequence[exp.Expr], descriptor: TableDescriptor) -> Iterator[e
             yield item
 
 
-def returned_table(number: int, step: WritingStep, returning: Projection) -> TableDescriptor | None:
-    """Returns the table of a step's RETURNING rows; None where the step has no RETURNING."""
-    if not returning.columns:
+def returned_table(
+    number: int, step: WritingStep, returned: Sequence[ResultColumn]
+) -> TableDescriptor | None:
+    """Returns the table of the rows that a step returns; None where the step has no RETURNING."""
+    if not returned:
         return None
-    names = [column.name for column in returning.columns]
+    names = [column.name for column in returned]
     if len(step.columns) > len(names):
         raise SQLError(
             "42P10",
@@ -135,13 +137,17 @@ def returned_table(number: int, step: WritingStep, returning: Projection) -> Tab
             position=step.position,
         )
     names[: len(step.columns)] = step.columns
-    types = [column.type for column in returning.columns]
+    types = [column.type for column in returned]
     return given_table(number, step.name, list(zip(names, types, strict=True)))
 
 
 def refuse_unreturned(statement: WithWrites) -> None:
     """Raises SQLError 0A000 where a step is read that returns nothing."""
-    silent = {step.name for step in statement.steps if not step.statement.returning}
+    silent = {
+        step.name
+        for step in statement.steps
+        if not isinstance(step.statement, Query) and not step.statement.returning
+    }
     for part in parts_of(statement):
         for table in (table for tree in trees_in(part) for table in find_all(tree, exp.Table)):
             schema = table.args.get("db")

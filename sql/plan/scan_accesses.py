@@ -7,6 +7,8 @@
     every row's conditions     those of WHERE and of inner joins
     its own join's             where it is joined by LEFT JOIN; for other tables they say nothing
     what equalities carry      among columns of one type
+    what a statement has       `id IN (SELECT id FROM locked)`, and columns that equal one of
+                               `locked`, where that is a part of WITH that has run before
 
 Conditions are comparisons, which no NULL fulfils, but for IS NULL. So it is the same whether a left
 join finds no row because of them, or WHERE refuses the row that it finds.
@@ -16,17 +18,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from sqlglot import exp
 
-from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.descriptors.descriptor import Column, TableDescriptor
+from ...catalog.values.column_types import array_of
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.process.fibre import give_way
 from ..access.key_access import KeyAccess, best_access
-from ..access.predicates import NullTest, Predicate, compile_predicates
+from ..access.predicates import ElementOf, NullTest, Predicate, compile_predicates
 from ..analyze.binder import Relations, is_plain, row_scope
-from ..analyze.given_tables import is_virtual
-from ..analyze.scalars import NotNative, Scope
+from ..analyze.given_tables import is_given, is_virtual, values_given
+from ..analyze.scalars import NotNative, Scalar, Scope
 from ..lower.transpile import names_used
 from ..syntax.trees import find_all, folded, folded_alias, table_name
 
@@ -73,9 +77,13 @@ def scan_accesses(tree: exp.Expr, relations: Relations) -> dict[str, KeyAccess]:
     where = tree.args.get("where")
     if where is not None:
         _note(where.this, sources, known)
+        _note_given(where.this, sources, relations, known)
     for alias, source in sources.items():
         if not source.optional:
             _note_join(alias, sources, known)
+    for alias, place in chain.from_iterable(known.equal):
+        if is_given(table := sources[alias].descriptor):
+            known.predicates.setdefault(alias, []).append(_one_of(place, table, place))
     carried = _carried(known)
     used, starred = names_used(tree)
     accesses: dict[str, KeyAccess] = {}
@@ -96,7 +104,10 @@ def _sources(tree: exp.Expr, relations: Relations) -> dict[str, _Source] | None:
     """The tables of FROM by alias, where it has nothing but tables, joined or not."""
     if not isinstance(tree, exp.Select) or tree.args.get("from_") is None:
         return None
-    if sum(1 for _ in find_all(tree, exp.Query)) > 1:
+    if tree.args.get("with_"):
+        return None
+    within = [query for query in find_all(tree, exp.Query) if query is not tree]
+    if any(_given_column(query.unnest(), relations) is None for query in within):
         return None
     joins: list[exp.Join] = tree.args.get("joins") or []
     sources: dict[str, _Source] = {}
@@ -114,6 +125,27 @@ def _sources(tree: exp.Expr, relations: Relations) -> dict[str, _Source] | None:
         if sources.setdefault(folded_alias(table), source) is not source:
             return None
     return sources
+
+
+def _given_column(query: exp.Expr, relations: Relations) -> tuple[TableDescriptor, int] | None:
+    """Returns the table that a part of WITH has given and the place of its column, where a query is
+    `SELECT column FROM table`."""
+    if not isinstance(query, exp.Select) or len(query.expressions) != 1:
+        return None
+    if any(value for arg, value in query.args.items() if arg not in ("expressions", "from_")):
+        return None
+    source = query.args["from_"].this if query.args.get("from_") else None
+    if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
+        return None
+    table = relations.get(table_name(source).parts)
+    if table is None or not is_given(table):
+        return None
+    item = query.expressions[0].unalias()
+    if isinstance(item, exp.Star) and len(table.shown_columns) == 1:
+        return table, table.visible_columns.index(table.shown_columns[0])
+    plain = isinstance(item, exp.Column) and isinstance(item.this, exp.Identifier)
+    found = row_scope(table).get(folded(item.this)) if plain else None
+    return None if found is None else (table, found[0])
 
 
 def _narrowing(join: exp.Join) -> bool:
@@ -152,7 +184,7 @@ def _note(condition: exp.Expr, sources: Mapping[str, _Source], known: _Condition
         if len(aliases) == 1:
             (alias,) = aliases
             try:
-                found = compile_predicates(conjunct, sources[alias].scope, alias)
+                found = compile_predicates(conjunct, sources[alias].scope, alias, arrays=True)
             except NotNative:
                 continue
             known.predicates.setdefault(alias, []).extend(found)
@@ -162,6 +194,36 @@ def _note(condition: exp.Expr, sources: Mapping[str, _Source], known: _Condition
             assert left is not None and right is not None
             if all(isinstance(side, exp.Column) for side in pair) and _alike(left, right, sources):
                 known.equal.append((left, right))
+
+
+def _note_given(
+    condition: exp.Expr,
+    sources: Mapping[str, _Source],
+    relations: Relations,
+    known: _Conditions,
+) -> None:
+    """Adds the conjuncts `column = (SELECT …)` and `column IN (SELECT …)` of what is given."""
+    for conjunct in condition.flatten() if isinstance(condition, exp.And) else [condition]:
+        match conjunct:
+            case exp.In(this=exp.Column() as column) if conjunct.args.get("query"):
+                query = conjunct.args["query"]
+            case exp.EQ(this=exp.Column() as column, expression=exp.Subquery() as query):
+                pass
+            case _:
+                continue
+        place, given = _place(column, sources), _given_column(query.unnest(), relations)
+        if place is None or given is None:
+            continue
+        own = sources[place[0]].descriptor.visible_columns[place[1]]
+        if _carries(own, given[0].visible_columns[given[1]]):
+            known.predicates.setdefault(place[0], []).append(_one_of(place[1], *given))
+
+
+def _one_of(place: int, table: TableDescriptor, column: int) -> ElementOf:
+    """Returns the predicate that a column has one of the values of a given table's."""
+    type = table.visible_columns[column].type
+    values = Scalar(array_of(type), lambda _, bindings: values_given(table, column, bindings), True)
+    return ElementOf(column=place, type=type, array=values)
 
 
 def _place(column: exp.Column, sources: Mapping[str, _Source]) -> _Place | None:
@@ -178,11 +240,13 @@ def _place(column: exp.Column, sources: Mapping[str, _Source]) -> _Place | None:
 
 def _alike(left: _Place, right: _Place, sources: Mapping[str, _Source]) -> bool:
     """Whether a condition on one of the columns may be carried over to the other."""
-    one, other = (
-        sources[alias].descriptor.visible_columns[place].type.broad
-        for alias, place in (left, right)
+    return _carries(
+        *(sources[alias].descriptor.visible_columns[place] for alias, place in (left, right))
     )
-    return one == other and one.kind in _CARRIED
+
+
+def _carries(one: Column, other: Column) -> bool:
+    return one.type.broad == other.type.broad and one.type.broad.kind in _CARRIED
 
 
 def _carried(known: _Conditions) -> dict[_Place, list[Predicate]]:

@@ -196,16 +196,18 @@ class Query(Statement):
 
 
 class WritingStep(Syntax):
-    """A CTE that writes. What it returns the parts behind it read as table `$with.name`."""
+    """A CTE that writes, or locks rows. What it returns the parts behind it read as table
+    `$with.name`."""
 
     name: str
     columns: tuple[str, ...]
-    statement: Insert | Update | Delete
+    statement: Query | Insert | Update | Delete
     position: int
 
 
 class WithWrites(Statement):
-    """A statement whose WITH writes. All its parts see the rows as they were before it."""
+    """A statement whose WITH writes or locks rows: its first steps lock. All its parts see the rows
+    as they were before it, and locked rows as they are."""
 
     steps: tuple[WritingStep, ...]
     main: Query | Insert | Update | Delete

@@ -225,23 +225,3 @@ def test_what_cannot_be_locked(query: str, sqlstate: str) -> None:
         assert (await node.error(query)).sqlstate == sqlstate
 
     run(scenario)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "UPDATE t SET v = 0 WHERE k = (SELECT k FROM t LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING k",
-        "DELETE FROM t WHERE k IN (SELECT k FROM t FOR UPDATE)",
-        "INSERT INTO u SELECT k, v FROM t FOR SHARE",
-        "WITH n AS (SELECT k FROM t FOR UPDATE) UPDATE t SET v = 0 FROM n WHERE t.k = n.k",
-        "WITH n AS (DELETE FROM u) DELETE FROM t WHERE k = (SELECT 1 FROM t FOR UPDATE)",
-    ],
-)
-def test_who_locks_within_a_writing_statement_is_told_how(text: str) -> None:
-    async def scenario(node: SqlNode) -> None:
-        with pytest.raises(SQLError, match="within a statement that writes") as refused:
-            await node.sql(text)
-        assert refused.value.sqlstate == "0A000"
-        assert refused.value.hint is not None and "same transaction" in refused.value.hint
-
-    run(scenario)

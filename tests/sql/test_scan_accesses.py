@@ -53,6 +53,7 @@ LEFT = "FROM orders o LEFT JOIN lines l ON l.order_id = o.id"
         (f"SELECT * {JOINED} WHERE o.id = 7", [SCANNED, SCANNED]),
         (f"SELECT * {JOINED} WHERE l.order_id IN (3, 4)", [SCANNED, SCANNED]),
         (f"SELECT * {JOINED} AND o.id < 3", [SCANNED, SCANNED]),
+        (f"SELECT * {JOINED} WHERE o.id = ANY (ARRAY[3, 4])", [SCANNED, SCANNED]),
         ("SELECT * FROM orders o, lines WHERE order_id = id AND id = 7", [SCANNED, SCANNED]),
         ("SELECT * FROM orders o JOIN orders p USING (id) WHERE o.id = 7", [SCANNED, SCANNED]),
         ("SELECT * FROM orders o LEFT JOIN orders p USING (id) WHERE o.id = 7",

@@ -22,7 +22,7 @@ from ...analyze.scalars import Bindings
 from ...plan.plans import LockingPlan, NativeSelect, SelectPlan
 from ...results.errors import lock_unavailable
 from ...results.results import Answer, Result, Row, selected
-from .reading import KeyedRow, cut, read_points, read_rows, run_analytic, shown
+from .reading import KeyedRow, cut, read_points, read_rows, run_analytic, shown, spans_of
 
 PORTION_ROWS = 250
 """Rows whose keys are made, or locked, in one step of the loop: each takes 2 to 15 µs."""
@@ -201,9 +201,10 @@ class _Locking:
             if is_virtual(scan.descriptor):
                 continue  # its rows are made for the statement, and have no keys
             access, primary = scan.access, scan.descriptor.primary_span
-            for span in () if access is None else access.spans(self.bindings):
+            spans = None if access is None else spans_of(access, self.bindings)
+            for span in spans or ():
                 track(span)
-            if access is None or (access.secondary and not scan.covered):
+            if access is None or spans is None or (access.secondary and not scan.covered):
                 track(primary)
 
     async def _result(self, found: _Found, taken: Sequence[int]) -> Result:

@@ -353,13 +353,14 @@ async def read_arrow(
     else:
         access, images = scan.access, bindings.images
         by_index = access is not None and access.secondary
-        spans = None if access is None or by_index else access.spans(bindings)
+        spans = None if access is None or by_index else spans_of(access, bindings)
         held = images is not None and images.holds(scan.descriptor)
         if when_locked is WhenLocked.WAIT and (held or not by_index):
             read = await read_image(scan, transaction, spans, images)
         if read is None and access is not None and by_index:
-            entries = access.spans(bindings)
-            read = await _scan(scan, transaction, entries, images, when_locked, by_index=True)
+            entries = spans_of(access, bindings)
+            if entries is not None:
+                read = await _scan(scan, transaction, entries, images, when_locked, by_index=True)
         if read is None:
             read = await _scan(scan, transaction, spans, images, when_locked)
     assert read is not None, scan
@@ -375,6 +376,14 @@ async def read_arrow(
             )
         )
     return table
+
+
+def spans_of(access: KeyAccess, bindings: Bindings) -> list[Span] | None:
+    """Returns the spans of an access; None where they are too many to be read one by one."""
+    try:
+        return access.spans(bindings)
+    except TooManyRows:
+        return None
 
 
 _Read = tuple[pa.Table, Source, int]

@@ -32,7 +32,7 @@ from ...results.result_batches import ResultBatches, ResultsOfUser
 from ...results.results import Answer, Result, selected
 from .duckdb import BATCH_BYTES, BATCH_ROWS
 from .evaluator_errors import asked_of_duckdb
-from .reading import arrow_of, cut, read_arrow, read_image, run_native
+from .reading import arrow_of, cut, read_arrow, read_image, run_native, spans_of
 
 PART_ROWS = 16 * 1024
 """Rows of a part of a table: decoding them takes some ten milliseconds, DuckDB's start one."""
@@ -110,7 +110,8 @@ def _spans(scan: TableScan, bindings: Bindings) -> Sequence[Span]:
     access = scan.access
     if access is None:
         return [scan.descriptor.primary_span]
-    return [] if access.secondary else access.spans(bindings)
+    spans = [] if access.secondary else spans_of(access, bindings)
+    return [scan.descriptor.primary_span] if spans is None else spans
 
 
 async def _whole(

@@ -30,6 +30,7 @@ from ...plan.plans import DeletePlan, InsertPlan, Plan, RowFinder, SelectPlan, U
 from ...results.results import Answer, Result, Row
 from ...syntax.statements import InsertMode
 from ..query import reading
+from ..query.locking import run_locking
 from .conflicts import Collisions
 from .foreign_keys import write_in
 from .mutations import Mutation, has_references, lock_first
@@ -228,10 +229,14 @@ async def run_whole(
     mutations: list[Mutation] = []
     for step in plan.steps:
         seeing = with_given(bindings, given)
-        mutation, written = await read_in(step.plan, transaction, seeing, touched)
-        mutations.append(mutation)
+        if isinstance(step.plan, SelectPlan):
+            rows: Sequence[Row] = (await run_locking(step.plan, transaction, seeing)).fetch_rows()
+        else:
+            mutation, written = await read_in(step.plan, transaction, seeing, touched)
+            mutations.append(mutation)
+            rows = written.rows
         if step.returned is not None:
-            given[step.returned.id] = filled(step.returned, written.rows)
+            given[step.returned.id] = filled(step.returned, rows)
     seeing = with_given(bindings, given)
     outcome: Result | Written
     if isinstance(plan.main, SelectPlan):
