@@ -33,7 +33,7 @@ from ..variables.variables import NEW_TABLES_LOCKED, SessionVariables
 from .admin import connections, feeds, rights, subscriptions
 from .changer import Changer, Skipped, own_jobs, settle_rights
 from .ddl import ddl, enum_types, keyspaces, namespaces, relaxed_logs, sequences, views
-from .ddl.ddl import DDL, check_ddl, wait_until_seen
+from .ddl.ddl import DDL, wait_until_seen
 from .ddl.given_columns import defaults_in
 from .ddl.schema_changes import AUTO_UNLOCK
 from .write.row_rules import note_types
@@ -135,7 +135,6 @@ async def _run_as(changer: Changer, statement: CatalogStatement) -> Result:
     before: tuple[Descriptor, ...] = ()
     if transaction.commit_checks:
         before = CatalogChanges.of(transaction).published
-    await check_ddl(changer, statement)
     result = await _carry_out(changer, statement)
     await check_changes(changer, before)
     await settle_rights(transaction, changer.user, before)

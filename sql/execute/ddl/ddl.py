@@ -1,5 +1,5 @@
-"""Statements of DDL: what each needs, the function that carries it out, and the waits around it.
-Databases, tables, tables made of queries and storage parameters are here.
+"""Statements of DDL, and the waits around them. Databases, tables, tables made of queries and
+storage parameters are here.
 
 A change of an existing table waits twice: before, until no lease on the version before the newest
 is left (the two-version invariant would refuse the change), and after its commit, until every node
@@ -19,39 +19,36 @@ from ....catalog.descriptors.names import TableName
 from ....catalog.descriptors.publish_rules import LOCK_PARAMETER
 from ....catalog.descriptors.storage_parameters import parse_names, without_ignored
 from ....catalog.leases import LeaseWaitTimeout
-from ....catalog.rights.privileges import Privilege, securable
+from ....catalog.rights.privileges import Privilege
 from ....catalog.store.catalog import TableDefinition
 from ....catalog.values.errors import SQLError
 from ....kvlayer.errors import LockTimeout, RetryableTransaction
-from ...analyze.binder import tables_of
 from ...analyze.calls.client_functions import ClientFacts
 from ...analyze.scalars import Bindings
 from ...introspection.registry import Introspection
 from ...parse import text_of
 from ...results.results import Result, ResultColumn
-from ...runtime.authorization import Actor
 from ...runtime.services import Services
 from ...syntax import keyspace_statements as k
 from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax.statement import Option, at, refuse_twice
-from ..changer import LEASE_WAIT, Changer, Skipped, need_create, new_table_name
+from ..changer import LEASE_WAIT, Changer, Skipped, new_table_name
 from ..query.reading import run_select
 from ..write.row_rules import RowRules, encode_batch
 from ..write.sequences import SequencesOfUser, with_draws_of
 from ..write.steps import batches_of
-from . import enum_types, relaxed_logs, sequences
+from . import sequences
 from .given_columns import (
     ascending,
     bare_decimals,
-    definitions,
     hidden_key,
     identity_of,
     notices,
     plain_column,
     with_default,
 )
-from .schema_changes import SchemaChangeStatements, truncated_tables
+from .schema_changes import SchemaChangeStatements
 from .views import planned_query
 
 DDL = (
@@ -96,108 +93,11 @@ async def _one_version(services: Services, table_ids: Sequence[int]) -> str | No
     return None
 
 
-# The privileges that DDL needs
-
-
-async def check_ddl(actor: Actor, statement: DDL) -> None:
-    """Raises SQLError 42501 where the statement needs a privilege by its text: before it waits for
-    anything. `authorization.check_changes` looks at what it has done to descriptors, and holds for
-    whatever is not named here."""
-    if await actor.admin():
-        return
-    match statement:
-        case statements.CreateDatabase():
-            await actor.need_system(Privilege.CREATEDB)
-        case statements.CreateTable():
-            if statement.temporary is None:  # anybody makes those in the session's own schema
-                await need_create(actor, statement.table)
-            await _defined(actor, statement)
-        case statements.CreateTableAs(table=table, query=query):
-            if statement.temporary is None:
-                await need_create(actor, table)
-            for read in tables_of(query).names:
-                await actor.need_named(read, Privilege.SELECT)
-        case s.CreateRelaxedLog(tables=tables):
-            for table in tables:
-                await actor.need_named(table, Privilege.CREATE)
-        case s.DropRelaxedLog(name=log):
-            await relaxed_logs.check_drop(actor, log)
-        case k.CreateKeyspace(name=keyspace):
-            await need_create(actor, keyspace)
-        case k.DropKeyspace(name=keyspace):
-            await actor.need_named(keyspace, Privilege.DROP, keyspaces=True)
-        case k.PromoteKeyspace() | k.TransferKeyspace() | k.SplitKeyspace():
-            await actor.need_named(statement.name, Privilege.CREATE, keyspaces=True)
-        case s.Truncate(tables=tables):
-            for table in tables:
-                await actor.need_named(table, Privilege.DROP)
-            _, others = await truncated_tables(actor, statement)
-            for other in others:
-                await actor.need_table(other, Privilege.DROP)
-        case statements.DropTable(names=names) | s.DropView(names=names):
-            for name in names:
-                await actor.need_named(name, Privilege.DROP)
-        case s.AlterTable():
-            await actor.need_named(statement.table, Privilege.CREATE)
-            if any(isinstance(command, s.RenameTable) for command in statement.commands):
-                await actor.need_named(statement.table, Privilege.DROP)
-            await _defined(actor, statement)
-        case s.CommentOn() | s.CreateIndex() | s.DropIndex() | s.RenameIndex():
-            if statement.table is not None:
-                await actor.need_named(statement.table, Privilege.CREATE)
-        case s.CreateSchema(parts=parts):
-            database = actor.database if len(parts) == 1 else parts[0]
-            await actor.need_database(database, Privilege.CREATE)
-        case s.DropSchema(parts=parts):
-            await _drop_schema(actor, (actor.database, *parts)[-2:])
-        case s.DropDatabase(name=name):
-            await actor.need_database(name, Privilege.DROP)
-            catalog = actor.services.catalog
-            if statement.cascade and name in await catalog.list_databases(actor.reader):
-                schemas = await catalog.list_schemas(actor.reader, name, all_sessions=True)
-                await _drop_tables(actor, name, schemas)
-
-
-async def _defined(actor: Actor, statement: statements.CreateTable | s.AlterTable) -> None:
-    """A foreign key holds its target back, so it needs the right to change it; and columns of a
-    user's type hold that back."""
-    constraints = [each for column in definitions(statement) for each in column.constraints]
-    if isinstance(statement, statements.CreateTable):
-        constraints += statement.elements
-    else:
-        constraints += [c.constraint for c in statement.commands if isinstance(c, s.AddConstraint)]
-    for constraint in constraints:
-        if isinstance(constraint, s.Reference):
-            await actor.need_named(constraint.table, Privilege.CREATE)
-    async for _, found in enum_types.named_types(actor, statement):
-        await actor.need(securable(found), Privilege.USAGE)
-
-
-async def _drop_schema(actor: Actor, name: tuple[str, ...]) -> None:
-    """Only its owner drops a schema."""
-    catalog = actor.services.catalog
-    database, schema = name
-    try:
-        _, schema_id = await catalog.descriptors.resolve_schema(actor.reader, database, schema)
-    except SQLError:
-        return  # the statement says what it is that does not exist
-    if not (await actor.rights()).owns(actor.user, schema_id):
-        raise SQLError("42501", f"must be owner of schema {schema}")
-    await _drop_tables(actor, database, [schema])
-
-
-async def _drop_tables(actor: Actor, database: str, schemas: Sequence[str]) -> None:
-    for schema in schemas:
-        for table in await actor.services.catalog.list_tables(
-            actor.reader, database, schema, views=True, keyspaces=True
-        ):
-            await actor.need_table(table, Privilege.DROP)
-
-
 # Databases and tables
 
 
 async def create_database(changer: Changer, statement: statements.CreateDatabase) -> None:
+    await changer.need_system(Privilege.CREATEDB)
     created = await changer.services.catalog.create_database(
         changer.transaction, statement.name, if_not_exists=statement.if_not_exists
     )

@@ -10,7 +10,7 @@ type that the statement alone names, so such a plan is made for one execution an
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -20,6 +20,7 @@ from ....catalog.descriptors.enum_columns import users_of
 from ....catalog.descriptors.named_objects import TypeDescriptor
 from ....catalog.descriptors.publish_rules import locked_error
 from ....catalog.jobs.job_store import JobStore
+from ....catalog.rights.privileges import Privilege, securable
 from ....catalog.schema_change.type_change import JOB_KIND, payload_of
 from ....catalog.store.catalog_changes import CatalogChanges
 from ....catalog.store.descriptor_store import DescriptorReader
@@ -116,7 +117,7 @@ async def _refuse_views(changer: Changer, tables: Iterable[TableDescriptor], lab
 
 
 async def drop(changer: Changer, statement: s.DropType) -> str | None:
-    found, notice = await found_of(statement, partial(_find, changer), "types", unknown)
+    found, notice = await found_of(changer, statement, partial(_find, changer), "types", unknown)
     for type in found:
         if statement.cascade and await _users(changer, type.id):
             raise unsupported("DROP TYPE CASCADE")
@@ -158,13 +159,20 @@ _Defining = statements.CreateTable | s.AlterTable
 
 async def with_named_types(changer: Changer, statement: S) -> S | _Defining:
     """Resolves the names of users' types in a statement. Unknown names stay, and are reported when
-    their column is made."""
+    their column is made. Raises SQLError 42501 without USAGE on a type: its columns hold it back.
+    """
     if not isinstance(statement, statements.CreateTable | s.AlterTable):
         return statement
     types: dict[str, ColumnType] = {}
-    async for given, found in named_types(changer, statement):
-        type = enum_of(found.enum)
-        types[given.name] = array_of(type) if given.name.endswith("[]") else type
+    for _, given in given_types(statement):
+        bare = given.name.removesuffix("[]")
+        if bare in SQL_NAMES:
+            continue
+        found = await _find(changer, ObjectName(tuple(bare.split(".")), given.position))
+        if found is not None:
+            await changer.need(securable(found), Privilege.USAGE)
+            type = enum_of(found.enum)
+            types[given.name] = array_of(type) if given.name.endswith("[]") else type
     if not types:
         return statement
 
@@ -175,18 +183,6 @@ async def with_named_types(changer: Changer, statement: S) -> S | _Defining:
         return UserTypeName(given.name, given.arguments, given.position, meant)
 
     return _with_types(statement, resolved)
-
-
-async def named_types(
-    actor: Actor, statement: _Defining
-) -> AsyncIterator[tuple[TypeName, TypeDescriptor]]:
-    """The users' types that a statement gives to columns."""
-    for _, given in given_types(statement):
-        bare = given.name.removesuffix("[]")
-        if bare not in SQL_NAMES:
-            found = await _find(actor, ObjectName(tuple(bare.split(".")), given.position))
-            if found is not None:
-                yield given, found
 
 
 def _with_types(statement: _Defining, resolved: Callable[[TypeName], TypeName]) -> _Defining:

@@ -17,6 +17,7 @@ from ....catalog.descriptors.publish_rules import locked_error
 from ....catalog.descriptors.relaxed_tables import refuse_other_writers
 from ....catalog.descriptors.system_tables import FIRST_USER_ID
 from ....catalog.jobs import JobRecord
+from ....catalog.rights.privileges import Privilege
 from ....catalog.schema_change.planner import plan
 from ....catalog.schema_change.references import referenced_index
 from ....catalog.schema_change.stages import VersionStage
@@ -79,7 +80,9 @@ class SchemaChangeStatements:
                 told = await self._done(changes, statement.text)
                 return notices(told, ascending([statement.index]))
             case s.DropIndex() | s.RenameIndex():
-                changes = await self._begun(await self._table_of_index(statement))
+                table = await self._table_of_index(statement)
+                await self._changer.need_table(table, Privilege.CREATE)
+                changes = await self._begun(table)
                 changes.change_index(statement)
                 return await self._done(changes, statement.text)
             case s.Truncate():
@@ -94,6 +97,8 @@ class SchemaChangeStatements:
             views=len(names) == len(statement.commands),
             if_exists=statement.if_exists,
         )
+        if names:
+            await self._changer.need_table(found, Privilege.DROP)
         if found.view is not None:
             await rename(self._changer, found, names[-1])
             return None
@@ -156,10 +161,12 @@ class SchemaChangeStatements:
                     changes.add_index(element)
 
     async def _referenced(self, changes: TableChanges, reference: s.Reference) -> TableDescriptor:
-        """The table that a foreign key refers to, with room for its next version."""
-        found = await self._changer.found(reference.table)
-        if found.id == changes.table.id:
+        """The table that a foreign key refers to, with room for its next version: the key holds it
+        back, so it needs the right to change it."""
+        own = await self._changer.find(reference.table)
+        if own is not None and own.id == changes.table.id:
             return changes.table
+        found = await self._changer.found(reference.table)
         if found.temporary is not changes.table.temporary:
             kind = "temporary" if changes.table.temporary else "permanent"
             raise SQLError(
@@ -462,18 +469,20 @@ SLICE_ROWS = 500
 """Rows that are deleted before the loop gets a turn."""
 
 
-async def truncated_tables(
+async def _truncated_tables(
     actor: Actor, statement: s.Truncate
 ) -> tuple[list[TableDescriptor], list[TableDescriptor]]:
     """The tables that a TRUNCATE names, and with CASCADE those that refer to them, each once.
 
-    Raises SQLError 42P01, and 0A000 where a table that is not among them refers to one.
+    Raises SQLError 42P01, 42501 without DROP on one, and 0A000 where a table that is not among them
+    refers to one.
     """
     found: dict[int, TableDescriptor] = {}
     for name in statement.tables:
         table = await find_table(actor.services, actor.reader, name, actor.database)
         if table is None:
             raise unknown_relation(name)
+        await actor.need_table(table, Privilege.DROP)
         found[table.id] = table
     named = list(found.values())
     pending = list(named)
@@ -486,6 +495,7 @@ async def truncated_tables(
             assert isinstance(referrer, TableDescriptor), (table, referrer)
             if not statement.cascade:
                 raise _referred_to(table, referrer)
+            await actor.need_table(referrer, Privilege.DROP)
             found[referrer_id] = referrer
             pending.append(referrer)
     return named, list(found.values())[len(named) :]
@@ -496,7 +506,7 @@ async def run_truncation(
 ) -> tuple[Sequence[TableDescriptor], str | None]:
     """Carries out the parts of a TRUNCATE that are no schema change. Returns the tables that are
     left to the schema changer, and a notice."""
-    named, others = await truncated_tables(changer, statement)
+    named, others = await _truncated_tables(changer, statement)
     tables = [*named, *others]
     for table in tables:
         refuse_other_writers(table)

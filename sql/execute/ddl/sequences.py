@@ -113,7 +113,7 @@ def _refuse_outside(
 
 
 async def drop(changer: Changer, statement: s.DropSequence) -> str | None:
-    found, notice = await found_of(statement, partial(_find, changer), "sequences")
+    found, notice = await found_of(changer, statement, partial(_find, changer), "sequences")
     for each in found:
         await refuse_users(changer.transaction, each)
         await drop_sequence(changer, each)
