@@ -12,7 +12,7 @@ from .statement import NamedStatement, ObjectName, Option, Statement, Syntax
 
 class FeedSelect(Syntax):
     """The query of CREATE CHANGEFEED … AS: its text, its tree, which nobody may change, and its
-    table. Functions that tell of an event are columns of names such as `event_op()` in it."""
+    table."""
 
     text: str
     tree: exp.Select

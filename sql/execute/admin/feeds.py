@@ -37,7 +37,7 @@ from ..query.result_shape import (
     EXPLAIN_COLUMNS,
     SCHEDULE_COLUMNS,
 )
-from .jobs import check_control, check_controls, running_replication, running_tasks
+from .jobs import check_control, controlled_jobs, running_replication, running_tasks
 
 TIME_OPTIONS = frozenset({"cursor", "end_time"})
 
@@ -340,7 +340,7 @@ SCAN_OPTIONS = {
 
 async def alter_changefeed(changer: Changer, statement: s.AlterChangefeed) -> Result:
     """The job's id and its new description. Does not commit."""
-    await check_controls(changer.services, changer.user, statement.job_id)
+    await controlled_jobs(changer.services, changer.user, [statement.job_id])
     alterations: list[changefeed.Alteration] = []
     for clause in statement.clauses:
         alterations += await _alterations(changer, clause)

@@ -38,12 +38,10 @@ from ..query.reading import run_select
 from ..write.row_rules import RowRules, encode_batch
 from ..write.sequences import SequencesOfUser, with_draws_of
 from ..write.steps import batches_of
-from . import sequences
 from .given_columns import (
     ascending,
     bare_decimals,
     hidden_key,
-    identity_of,
     notices,
     plain_column,
     with_default,
@@ -107,7 +105,6 @@ async def create_database(changer: Changer, statement: statements.CreateDatabase
 
 async def create_table(changer: Changer, statement: statements.CreateTable) -> str | None:
     name = await new_table_name(changer, statement.table, statement.temporary)
-    statement = await sequences.with_sequences(changer, statement)
     columns = [_column(column) for column in statement.columns]
     key = statement.primary_key
     if not key:
@@ -128,7 +125,6 @@ async def create_table(changer: Changer, statement: statements.CreateTable) -> s
         )
     if created is None:
         raise Skipped(f'relation "{statement.table}" already exists')
-    await sequences.create_owned(changer, statement, created)
     await SchemaChangeStatements(changer).complete(created, statement)
     return notices(_ignored(ignored), bare_decimals(statement), ascending(statement.elements))
 
@@ -140,10 +136,8 @@ def _ignored(names: Sequence[str]) -> str | None:
 
 def _column(given: s.ColumnDefinition) -> Column:
     plain = plain_column(1, given)
-    identity = identity_of(given, plain.type)
     column = plain if given.default is None else with_default(plain, given.default)
-    computed = None if given.computed is None else text_of(given.computed)
-    return replace(column, computed=computed, identity=identity)
+    return replace(column, computed=None if given.computed is None else text_of(given.computed))
 
 
 async def create_table_as(changer: Changer, statement: statements.CreateTableAs) -> Result:

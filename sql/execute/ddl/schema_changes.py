@@ -42,7 +42,13 @@ from ..write.mutations import Mutation
 from ..write.row_rules import RowRules
 from .given_columns import ascending, bare_decimals, check_expressions, notices, with_computed
 from .schema_targets import TableChanges
-from .sequences import change_sequence, owned_by, run_identity_command, with_identity
+from .sequences import (
+    add_identity,
+    change_sequence,
+    owned_by,
+    run_identity_command,
+    with_identity,
+)
 from .views import check_views, rename
 
 AUTO_UNLOCK = declare_bool(
@@ -317,6 +323,10 @@ class SchemaChangeStatements:
             if column.computed is not None:  # which may be an expression that is not allowed
                 plain = replace(table.column(column.name), computed=None)
                 with_computed(table, plain, column.computed)
+            if column.identity is not None:
+                made, clause = table.column(column.name), column.identity
+                with at(column.type.position):
+                    await add_identity(self._changer, changes, made, clause, statement.table)
         for column in statement.columns:
             for constraint in column.constraints:
                 await self._constraint(changes, constraint)

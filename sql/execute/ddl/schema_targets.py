@@ -179,7 +179,7 @@ class TableChanges:
         if type == column.type and using is None:
             return
         if column.identity is not None:
-            check_identity_type(type, command.position)
+            check_identity_type(type)
         if type.widens(column.type) and using is None:
             # Rows, keys and whatever uses the column stay as they are.
             label = f"give column {column.name} the type {type}"
