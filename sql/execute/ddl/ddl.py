@@ -9,7 +9,7 @@ has let go of the version that it replaces.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -29,7 +29,6 @@ from ...introspection.registry import Introspection
 from ...parse import text_of
 from ...results.results import Result, ResultColumn
 from ...runtime.services import Services
-from ...syntax import keyspace_statements as k
 from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax.statement import Option, at, refuse_twice
@@ -48,15 +47,6 @@ from .given_columns import (
 )
 from .schema_changes import SchemaChangeStatements
 from .views import planned_query
-
-DDL = (
-    statements.CreateDatabase
-    | statements.CreateTable
-    | statements.CreateTableAs
-    | statements.DropTable
-    | s.SchemaStatement
-    | k.KeyspaceStatement
-)
 
 
 async def wait_until_seen(
@@ -106,16 +96,32 @@ async def create_database(changer: Changer, statement: statements.CreateDatabase
 async def create_table(changer: Changer, statement: statements.CreateTable) -> str | None:
     name = await new_table_name(changer, statement.table, statement.temporary)
     columns = [_column(column) for column in statement.columns]
-    key = statement.primary_key
+    created, ignored = await _created(
+        changer, statement, name, columns, statement.primary_key, statement.primary_name
+    )
+    await SchemaChangeStatements(changer).complete(created, statement)
+    return notices(ignored, bare_decimals(statement), ascending(statement.elements))
+
+
+async def _created(
+    changer: Changer,
+    statement: statements.CreateTable | statements.CreateTableAs,
+    name: TableName,
+    columns: Sequence[Column],
+    key: tuple[str, ...] = (),
+    key_name: str | None = None,
+) -> tuple[TableDescriptor, str | None]:
+    """The new table of a statement, whose key is hidden where none is given, and a notice of
+    parameters that are ignored. Raises Skipped where the table is there."""
     if not key:
-        columns.append(hidden_key(columns))
+        columns = [*columns, hidden_key(columns)]
         key = (columns[-1].name,)
     parameters, ignored = without_ignored(_given(statement.parameters))
     definition = TableDefinition(
         name=name,
         columns=columns,
         primary_key=key,
-        primary_name=statement.primary_name,
+        primary_name=key_name,
         parameters=parameters,
         temporary=statement.temporary is not None,
     )
@@ -125,8 +131,7 @@ async def create_table(changer: Changer, statement: statements.CreateTable) -> s
         )
     if created is None:
         raise Skipped(f'relation "{statement.table}" already exists')
-    await SchemaChangeStatements(changer).complete(created, statement)
-    return notices(_ignored(ignored), bare_decimals(statement), ascending(statement.elements))
+    return created, _ignored(ignored)
 
 
 def _ignored(names: Sequence[str]) -> str | None:
@@ -163,8 +168,7 @@ async def create_table_as(changer: Changer, statement: statements.CreateTableAs)
 
     drawn_from = SequencesOfUser(services, user, database, changer.transaction)
     found = await with_draws_of(drawn_from, bindings, run)
-    parameters, ignored = without_ignored(_given(statement.parameters))
-    table = await _made_of(changer, statement, name, found.columns, parameters)
+    table, ignored = await _created(changer, statement, name, _named(statement, found.columns))
     rows = found.fetch_arrow() if statement.with_data else found.fetch_arrow().slice(0, 0)
     rules = RowRules.of(table)
     named = rows.rename_columns([column.name for column in table.shown_columns])
@@ -173,17 +177,11 @@ async def create_table_as(changer: Changer, statement: statements.CreateTableAs)
         await encoded.apply_in(changer.transaction)
         await asyncio.sleep(0)
     tag = f"SELECT {rows.num_rows}" if statement.with_data else "CREATE TABLE AS"
-    return Result(tag=tag, row_count=rows.num_rows, notice=_ignored(ignored))
+    return Result(tag=tag, row_count=rows.num_rows, notice=ignored)
 
 
-async def _made_of(
-    changer: Changer,
-    statement: statements.CreateTableAs,
-    name: TableName,
-    found: Sequence[ResultColumn],
-    parameters: Mapping[str, object],
-) -> TableDescriptor:
-    """The table for the columns that a query has found."""
+def _named(statement: statements.CreateTableAs, found: Sequence[ResultColumn]) -> list[Column]:
+    """The columns for those that a query has found. Raises SQLError 42601."""
     if len(statement.columns) > len(found):
         raise SQLError(
             "42601",
@@ -191,21 +189,10 @@ async def _made_of(
             position=statement.table.position,
         )
     names = [*statement.columns, *(column.name for column in found[len(statement.columns) :])]
-    columns = [
+    return [
         Column(id=1, name=label, type=column.type)
         for label, column in zip(names, found, strict=True)
     ]
-    key = hidden_key(columns)
-    definition = TableDefinition(
-        name=name,
-        columns=[*columns, key],
-        primary_key=(key.name,),
-        parameters=parameters,
-        temporary=statement.temporary is not None,
-    )
-    table = await changer.services.catalog.create_table(changer.transaction, definition)
-    assert table is not None, name
-    return table
 
 
 async def alter(changer: Changer, statement: s.AlterTable) -> str | None:

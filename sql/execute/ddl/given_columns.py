@@ -56,7 +56,8 @@ def new_column(table: TableDescriptor, given: s.ColumnDefinition) -> tuple[Colum
     if given.default is None:
         return column, False
     column = with_default(column, given.default)
-    column = replace(column, identity=given.identity and given.identity.identity)
+    if given.identity is not None:
+        column = replace(column, identity=given.identity.identity)
     if column.default_expression is not None:
         return column, True
     if column.default is None and not column.nullable:
@@ -184,6 +185,7 @@ def bare_decimals(statement: object) -> str | None:
 
     PostgreSQL's NUMERIC keeps every digit; here a value with more digits is refused.
     """
+    given: list[s.ColumnDefinition | s.AlterType]
     given = parts_in(statement, s.ColumnDefinition, s.AlterType)
     types = [(each.name, column_type(each.type)) for each in given if not each.type.arguments]
     names = [name for name, type in types if (type.element or type).kind is TypeKind.DECIMAL]
