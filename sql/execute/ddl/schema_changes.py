@@ -40,7 +40,14 @@ from ..changer import Changer, skipped
 from ..write.foreign_keys import check_keys
 from ..write.mutations import Mutation
 from ..write.row_rules import RowRules
-from .given_columns import ascending, bare_decimals, check_expressions, notices, with_computed
+from .given_columns import (
+    ascending,
+    bare_decimals,
+    check_expressions,
+    check_identity_type,
+    notices,
+    with_computed,
+)
 from .schema_targets import TableChanges
 from .sequences import (
     add_identity,
@@ -326,6 +333,7 @@ class SchemaChangeStatements:
             if column.identity is not None:
                 made, clause = table.column(column.name), column.identity
                 with at(column.type.position):
+                    check_identity_type(made.type)
                     await add_identity(self._changer, changes, made, clause, statement.table)
         for column in statement.columns:
             for constraint in column.constraints:

@@ -317,9 +317,7 @@ async def add_identity(
     clause: s.IdentityClause,
     table: ObjectName,
 ) -> None:
-    """Has a column draw from a sequence of its own, which is made. Raises SQLError 22023 for a
-    column of another type than integers."""
-    check_identity_type(column.type)
+    """Has a column of integers draw from a sequence of its own, which is made."""
     default = await _create_owned(changer, changes.table, column, table, clause.options)
     changed = replace(column, identity=clause.identity, default_expression=text_of(default))
     changes.restate(changed, f"add identity of {column.name}")
@@ -370,6 +368,7 @@ async def _create_owned(
 
 
 def _refuse_added(table: TableDescriptor, column: Column) -> None:
+    check_identity_type(column.type)
     what = f'column "{column.name}" of relation "{table.name}"'
     if column.identity is not None:
         message = f"{what} is already an identity column"
