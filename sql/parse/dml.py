@@ -82,12 +82,10 @@ def _enclosed_values(tokens: list[Token]) -> list[Token]:
 def parse_change(text: str, tokens: list[Token]) -> Update | Delete:
     """Parses UPDATE or DELETE. Raises SQLError."""
     _refuse_current_of(tokens)
-    match parse_tree(text, tokens):
-        case exp.Update() as tree:
-            return update_of(tree, tokens)
-        case exp.Delete() as tree:
-            return delete_of(tree, tokens)
-    raise _ends_early(tokens)
+    tree = parse_tree(text, tokens)
+    if not isinstance(tree, exp.Update | exp.Delete):
+        raise _ends_early(tokens)
+    return update_of(tree, tokens) if isinstance(tree, exp.Update) else delete_of(tree, tokens)
 
 
 def insert_of(tree: exp.Insert, tokens: list[Token]) -> Insert:
