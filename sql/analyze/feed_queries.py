@@ -44,10 +44,11 @@ _FACTS = {
     REPLACES: BOOL,
 }
 _MVCC_NAME = "crdb_internal_mvcc_timestamp"
-_EVENT_CALLS = {
-    "event_op": OP,
-    "event_schema_timestamp": SCHEMA,
-    "changefeed_creation_timestamp": CREATED,
+_EVENT_COLUMNS = {
+    "event_op()": OP,
+    "event_schema_timestamp()": SCHEMA,
+    "changefeed_creation_timestamp()": CREATED,
+    _MVCC_NAME: MVCC,
 }
 _NAME = "$changes"
 _NUMBER = 4_000_000
@@ -114,7 +115,7 @@ def meant_query(select: FeedSelect, table: TableDescriptor, before: TableDescrip
             outputs.append(Output(column.name, column))
             items.append(_column(column.name))
         if not item.is_star:
-            outputs.append(Output(output_name(item), names.source(item)))
+            outputs.append(Output(output_name(item).removesuffix("()"), names.source(item)))
             inner = item.this if isinstance(item, exp.Alias) else item
             items.append(names.meaning(inner.copy()))
     _check_names(outputs)
@@ -196,8 +197,6 @@ class _Names:
                 return self._part(part)
             case exp.Column(this=exp.Identifier()) if not isinstance(node.parent, exp.Dot):
                 return self._of_column(node)
-            case exp.Anonymous(expressions=[]) if node.name.lower() in _EVENT_CALLS:
-                return self._fact(_EVENT_CALLS[node.name.lower()])
             case exp.Anonymous() if node.name.lower() in _TIME_CALLS:
                 return self._fact(NOW)
         if type(node) in _TIMES:
@@ -218,8 +217,8 @@ class _Names:
             return _column(found.name)
         if self._is_record(column):
             return self._record()
-        if name == _MVCC_NAME:
-            return self._fact(MVCC)
+        if name in _EVENT_COLUMNS:
+            return self._fact(_EVENT_COLUMNS[name])
         raise unknown_column(name, [self._table], position_of(column))
 
     def _part(self, identifier: exp.Identifier) -> exp.Expr:

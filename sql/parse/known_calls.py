@@ -33,11 +33,10 @@ _OTHERS = frozenset(
     has_function_privilege has_tablespace_privilege has_language_privilege has_server_privilege
 
     row len error numeric _pg_expandarray
-    event_op event_schema_timestamp changefeed_creation_timestamp
     """.split()  # noqa: SIM905 (a list of words is read as such)
 )
-"""Functions without a signature; and, in the last lines, names that other passes make or look for,
-and functions without arguments that only a changefeed's query can call."""
+"""Functions without a signature; and, in the last line, names that other passes make or look
+for."""
 _KNOWN = _OTHERS | set(FUNCTIONS) | set(ELSEWHERE) | set(SESSION_FUNCTIONS) | set(CATALOG_CALLS)
 
 _IN_PATHS = "-> and #> lead into a document, jsonb_array_elements and jsonb_each list what it has."

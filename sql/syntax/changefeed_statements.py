@@ -12,7 +12,7 @@ from .statement import CatalogStatement, NamedStatement, ObjectName, Option, Sta
 
 class FeedSelect(Syntax):
     """The query of CREATE CHANGEFEED … AS: its text, its tree, which nobody may change, and its
-    table."""
+    table. Functions that tell of an event are columns of names such as `event_op()` in it."""
 
     text: str
     tree: exp.Select

@@ -336,19 +336,21 @@ class CreateIndex(DDL):
     text: str
 
 
-class DropIndex(DDL, NamedStatement):
-    """`table` is None where the statement names only the index."""
+class IndexStatement(DDL, NamedStatement):
+    """`table` is that of `table@index`; else `schema` are the parts before the index's name."""
 
-    table: ObjectName | None
+    table: ObjectName | None = None
+    schema: tuple[str, ...] = ()
     if_exists: bool
     text: str
 
 
-class RenameIndex(DDL, NamedStatement):
-    table: ObjectName | None
+class DropIndex(IndexStatement):
+    """DROP INDEX."""
+
+
+class RenameIndex(IndexStatement):
     new_name: str
-    if_exists: bool
-    text: str
 
 
 class Truncate(DDL):

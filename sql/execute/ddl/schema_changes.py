@@ -29,7 +29,7 @@ from ....kvlayer.settings import declare_bool
 from ....kvlayer.span import Span
 from ...results.results import Result
 from ...runtime.authorization import Actor
-from ...runtime.relations import changed_tables, find_table, unknown_relation
+from ...runtime.relations import changed_tables, find_table, name_in, unknown_relation
 from ...runtime.services import Services
 from ...runtime.transactions import Deferrals, OpenTransaction
 from ...syntax import schema_statements as s
@@ -93,9 +93,7 @@ class SchemaChangeStatements:
                 told = await self._done(changes, statement.text)
                 return notices(told, ascending([statement.index]))
             case s.DropIndex() | s.RenameIndex():
-                table = await self._table_of_index(statement)
-                await self._changer.need_table(table, Privilege.CREATE)
-                changes = await self._begun(table)
+                changes = await self._begun(await self._table_of_index(statement))
                 changes.change_index(statement)
                 return await self._done(changes, statement.text)
             case s.Truncate():
@@ -193,42 +191,33 @@ class SchemaChangeStatements:
 
     # Indexes.
 
-    async def _table_of_index(self, statement: s.DropIndex | s.RenameIndex) -> TableDescriptor:
-        tables = await self._where_index(statement)
-        owners = [t for t in tables if t.find_index(statement.name) or t.named_key(statement.name)]
+    async def _table_of_index(self, statement: s.IndexStatement) -> TableDescriptor:
+        """Raises SQLError 42704, and 42P09 where several tables of its schema have such an index;
+        Skipped where IF EXISTS finds none."""
+        changer, name = self._changer, statement.name
+        if statement.table is not None:
+            tables = [await changer.found(statement.table, if_exists=statement.if_exists)]
+        else:
+            path = ObjectName((*statement.schema, name), statement.position)
+            catalog, reader = changer.services.catalog, changer.transaction
+            try:
+                full = await name_in(catalog, reader, path, changer.database)
+                tables = await catalog.list_tables(reader, full.database, full.schema)
+            except SQLError as error:  # there is no such database or schema
+                raise skipped(error, statement.if_exists) from None
+        owners = [table for table in tables if table.find_index(name) or table.named_key(name)]
         if len(owners) > 1:
             raise SQLError(
                 "42P09",
-                f'index name "{statement.name}" is ambiguous',
+                f'index name "{name}" is ambiguous',
                 detail=f"Tables with such an index: {', '.join(t.name for t in owners)}.",
                 hint="Write table@index.",
             )
         if not owners:
-            error = SQLError("42704", f'index "{statement.name}" does not exist')
-            raise skipped(error, statement.if_exists)
+            unknown = SQLError("42704", f'index "{name}" does not exist')
+            raise skipped(unknown, statement.if_exists)
+        await changer.need_table(owners[0], Privilege.CREATE)
         return owners[0]
-
-    async def _where_index(
-        self, statement: s.DropIndex | s.RenameIndex
-    ) -> Sequence[TableDescriptor]:
-        """The tables among whose indexes it is looked for. What stands before its name is its
-        table's, or its schema's."""
-        catalog = self._changer.services.catalog
-        if statement.table is None:
-            return await catalog.list_tables(self._changer.transaction, self._changer.database)
-        found = await self._changer.find(statement.table, if_exists=True)
-        if found is not None:
-            return [found]
-        *parents, schema = statement.table.parts
-        if not parents and schema in await catalog.list_schemas(
-            self._changer.transaction, self._changer.database
-        ):
-            return await catalog.list_tables(
-                self._changer.transaction, self._changer.database, schema
-            )
-        if statement.if_exists:
-            return []
-        raise unknown_relation(statement.table)
 
     # DROP TABLE.
 

@@ -551,7 +551,7 @@ class TableChanges:
         )
         self.add(IndexElement(index=index))
 
-    def change_index(self, statement: s.DropIndex | s.RenameIndex) -> None:
+    def change_index(self, statement: s.IndexStatement) -> None:
         """ALTER INDEX and DROP INDEX."""
         index = self.table.find_index(statement.name)
         if index is None and not self.table.named_key(statement.name):

@@ -3,7 +3,8 @@
     SELECT id, cdc_prev.status, event_op() FROM orders WHERE status <> 'new'
 
 A query of a changefeed says of each change by itself what becomes of it, so whatever would need
-other rows, other tables or other moments is refused here, by its name.
+other rows, other tables or other moments is refused here, by its name. Calls of the functions that
+tell of an event are read as columns of the names in `EVENT_FUNCTIONS`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token
+from sqlglot.tokenizer_core import Token, TokenType
 
 from ....catalog.values.errors import SQLError
 from ...builtins.known_functions import WINDOWS
@@ -23,10 +24,13 @@ from ...syntax.statements import CreateChangefeed, ExplainChangefeed
 from ...syntax.trees import position_of, table_name, walk
 from ..cursor import Cursor
 from ..kinds import define_rules, itself, kind, refuses
-from ..lexer import tokenize
+from ..lexer import like, tokenize
 from ..queries import parse_query
 from ..rules import Row, Rules
 from . import keyspaces as keyspaces  # whose kinds rules name here
+
+EVENT_FUNCTIONS = frozenset({"event_op", "event_schema_timestamp", "changefeed_creation_timestamp"})
+"""Functions without arguments that only a changefeed's query can call."""
 
 _CLAUSES = {
     "with_": "WITH",
@@ -66,7 +70,7 @@ def parse_feed_select(text: str) -> FeedSelect:
 
 def _select(text: str, tokens: list[Token]) -> FeedSelect:
     try:
-        query = parse_query(text, tokens)
+        query = parse_query(text, _with_event_columns(tokens))
     except SQLError as error:
         if error.position is not None and text.upper().startswith("WITH", error.position - 1):
             error.hint = "Options stand before the query: CREATE CHANGEFEED WITH … AS SELECT …"
@@ -131,6 +135,22 @@ def _check(tree: exp.Expr) -> None:
             )
         if isinstance(node, exp.Parameter | exp.Placeholder):
             _refuse("parameters are", node, "Write the value.")
+
+
+def _with_event_columns(tokens: list[Token]) -> list[Token]:
+    """The tokens with a column, `"event_op()"`, for each call of an event function."""
+    made: list[Token] = []
+    for token in tokens:
+        made.append(token)
+        call = [each.token_type for each in made[-2:]] == _PARENTHESES and len(made) > 2
+        if call and made[-3].text.lower() in EVENT_FUNCTIONS:
+            called = like(made[-3], TokenType.IDENTIFIER, f"{made[-3].text.lower()}()")
+            called.end = token.end
+            made[-3:] = [called]
+    return made
+
+
+_PARENTHESES = [TokenType.L_PAREN, TokenType.R_PAREN]
 
 
 def _refuse(what: str, node: exp.Expr | None, hint: str | None = None) -> NoReturn:
