@@ -35,7 +35,7 @@ from ..syntax.trees import (
     is_cte,
     table_name,
     walk,
-    with_trees,
+    with_parts,
 )
 from .binder import VIEW, Relations, parts_of, scopes_in, tables_in
 from .columns.stars import Stars, Unclear, is_star
@@ -111,7 +111,7 @@ class _Expansion:
         """The trees among a statement's parts, and in parts of parts, are copied."""
         ctes = getattr(statement, "ctes", ())
         self.hidden = frozenset(folded(cte.args["alias"].this) for cte in ctes)
-        return with_trees(statement, lambda tree: self._tree(copied(tree)))
+        return with_parts(statement, exp.Expr, lambda tree: self._tree(copied(tree)))
 
     def _tree(self, tree: exp.Expr) -> exp.Expr:
         for table in list(find_all(tree, exp.Table)):

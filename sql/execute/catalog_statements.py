@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 from ...catalog.descriptors.descriptor import Descriptor
 from ...catalog.descriptors.publish_rules import LOCK_ALONE, LOCK_PARAMETER
@@ -28,28 +28,15 @@ from ..syntax import keyspace_statements as k
 from ..syntax import rights_statements as r
 from ..syntax import schema_statements as s
 from ..syntax import statements
-from ..syntax.statement import NamedStatement, Option, at
+from ..syntax.statement import DDL, CatalogStatement, NamedStatement, Option, at
 from ..variables.variables import NEW_TABLES_LOCKED, SessionVariables
 from .admin import connections, feeds, rights, subscriptions
 from .changer import Changer, Skipped, own_jobs, settle_rights
 from .ddl import ddl, enum_types, keyspaces, namespaces, relaxed_logs, sequences, views
-from .ddl.ddl import DDL, check_ddl, wait_until_seen
+from .ddl.ddl import wait_until_seen
 from .ddl.given_columns import defaults_in
 from .ddl.schema_changes import AUTO_UNLOCK
 from .write.row_rules import note_types
-
-UserChange = r.CreateUser | r.AlterUser | r.DropUser | r.RightsChange
-
-CatalogStatement = (
-    DDL
-    | UserChange
-    | statements.CreateChangefeed
-    | f.AlterChangefeed
-    | k.RebalanceReplication
-    | f.CreateSchedule
-    | f.SubscriptionChange
-    | f.ConnectionChange
-)
 
 
 def as_variables_say(statement: CatalogStatement, variables: SessionVariables) -> CatalogStatement:
@@ -86,13 +73,13 @@ async def change_catalog(
 
     if opened is not None:
         _refuse_lock(services, statement)
-        if isinstance(statement, UserChange):
+        if isinstance(statement, r.RightsChange):
             opened.refuse_read_only("a change of users and rights")
         result, _, _ = await in_opened(opened, work)
         return result
     (result, jobs, new_rights), at, changed = await alone(services, work)
     # Behind the attempts: what is committed must not be run again.
-    if new_rights or isinstance(statement, UserChange):
+    if new_rights or isinstance(statement, r.RightsChange):
         await services.rights.catch_up(at)
     if not isinstance(statement, DDL):
         return result
@@ -135,7 +122,6 @@ async def _run_as(changer: Changer, statement: CatalogStatement) -> Result:
     before: tuple[Descriptor, ...] = ()
     if transaction.commit_checks:
         before = CatalogChanges.of(transaction).published
-    await check_ddl(changer, statement)
     result = await _carry_out(changer, statement)
     await check_changes(changer, before)
     await settle_rights(transaction, changer.user, before)
@@ -200,7 +186,8 @@ _STATEMENTS: Mapping[type, tuple[str, _Run]] = {
     s.AlterSequence: ("ALTER SEQUENCE", sequences.alter),
     s.CreateSequence: ("CREATE SEQUENCE", sequences.create),
     s.DropSequence: ("DROP SEQUENCE", sequences.drop),
-    **dict.fromkeys(get_args(s.TypeStatement), ("ALTER TYPE", enum_types.alter)),
+    s.AddEnumValue: ("ALTER TYPE", enum_types.alter),
+    s.RenameEnumValue: ("ALTER TYPE", enum_types.alter),
     s.CreateEnum: ("CREATE TYPE", enum_types.create),
     s.DropType: ("DROP TYPE", enum_types.drop),
     k.CreateKeyspace: ("CREATE KEYSPACE", keyspaces.create),

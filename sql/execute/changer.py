@@ -31,7 +31,7 @@ from ...kvlayer.settings import declare_duration
 from ..analyze.binder import Relations
 from ..runtime import relations
 from ..runtime.authorization import Actor
-from ..syntax.statement import DropObjects, ObjectName
+from ..syntax.statement import DropObjects, ObjectName, at
 from ..syntax.statements import OnCommit
 
 D = TypeVar("D", bound=Descriptor)
@@ -75,10 +75,12 @@ class Changer(Actor):
     async def found(
         self, name: ObjectName, *, views: bool = False, if_exists: bool = False
     ) -> TableDescriptor:
-        """As `find`. Raises SQLError 42P01; Skipped where it is asked for `if_exists`."""
+        """As `find`, of a table that the statement changes. Raises SQLError 42P01, or Skipped where
+        it is asked for `if_exists`; 42501 without CREATE on the table."""
         table = await self.find(name, views=views, if_exists=if_exists)
         if table is None:
             raise skipped(relations.unknown_relation(name), if_exists)
+        await self.need_table(table, Privilege.CREATE)
         return table
 
     async def table(self, table_id: int) -> TableDescriptor:
@@ -97,7 +99,8 @@ class Changer(Actor):
         return (*inside, table.name)
 
     async def place_of(self, name: ObjectName) -> tuple[str, tuple[int, int], bool]:
-        """The name and the parents of an object to be made, and whether something has the name."""
+        """The name and the parents of an object to be made, and whether something has the name.
+        Raises SQLError as `new_table_name`."""
         full = await new_table_name(self, name)
         parents = await self.descriptors.resolve_schema(self.reader, full.database, full.schema)
         taken = await self.descriptors.lookup(self.reader, *parents, full.name)
@@ -158,19 +161,16 @@ async def new_table_name(
     actor: Actor, name: ObjectName, temporary: OnCommit | None = None
 ) -> TableName:
     """The full name of a table to be made: in a schema of this database, or of another one. That of
-    a temporary one lies in the session's schema, which is made."""
+    a temporary one lies in the session's schema, which is made. Raises SQLError 3D000 and 3F000,
+    and 42501 without CREATE on the schema."""
     services, transaction, database = actor.services, actor.reader, actor.database
-    if temporary is not None:
+    if temporary is not None:  # anybody makes those
         schema = await relations.make_temporary_schema(services, transaction, database)
         return TableName(database, schema, name.parts[-1])
-    return await relations.name_in(services.catalog, transaction, name, database)
-
-
-async def need_create(actor: Actor, name: ObjectName) -> TableName:
-    """The full name of an object to be made in a schema with CREATE. Raises SQLError 42501."""
-    full = await new_table_name(actor, name)
-    descriptors = actor.services.catalog.descriptors
-    _, schema_id = await descriptors.resolve_schema(actor.reader, full.database, full.schema)
+    full = await relations.name_in(services.catalog, transaction, name, database)
+    descriptors = services.catalog.descriptors
+    with at(name.position):
+        _, schema_id = await descriptors.resolve_schema(transaction, full.database, full.schema)
     await actor.need_descriptor(schema_id, Privilege.CREATE)
     return full
 
@@ -184,18 +184,20 @@ async def all_of(transaction: Transaction, kind: type[D]) -> list[D]:
 
 
 async def found_of(
+    actor: Actor,
     statement: DropObjects,
     find: Callable[[ObjectName], Awaitable[F | None]],
     plural: str,
     unknown: Callable[[ObjectName], SQLError] = relations.unknown_relation,
 ) -> tuple[list[F], str | None]:
     """The objects that a DROP names, each once, and a notice of those that are not there. Raises
-    `unknown` for one of these without IF EXISTS."""
+    `unknown` for one of these without IF EXISTS, and SQLError 42501 without DROP on one."""
     found: dict[int, F] = {}
     missing = 0
     for name in statement.names:
         each = await find(name)
         if each is not None:
+            await actor.need(securable(each), Privilege.DROP)
             found[each.id] = each
         elif statement.if_exists:
             missing += 1

@@ -86,12 +86,9 @@ def parse_change(text: str, tokens: list[Token]) -> Update | Delete | WithWrites
     tree = parse_tree(text, tokens)
     if (locking := _behind_locks(text, tree, tokens)) is not None:
         return locking
-    match tree:
-        case exp.Update():
-            return update_of(tree, tokens)
-        case exp.Delete():
-            return delete_of(tree, tokens)
-    raise _ends_early(tokens)
+    if not isinstance(tree, exp.Update | exp.Delete):
+        raise _ends_early(tokens)
+    return update_of(tree, tokens) if isinstance(tree, exp.Update) else delete_of(tree, tokens)
 
 
 def insert_of(tree: exp.Insert, tokens: list[Token]) -> Insert:

@@ -25,10 +25,10 @@ from .lexer import give_way_for, statement_tokens, tokenize
 from .pieces import SMALL_PIECES
 from .queries import parse_query
 from .rules import Row, Rules
+from .statements import rights as rights  # whose kinds rules name here
 from .statements.copying import COPIES
 from .statements.feeds import FEEDS
 from .statements.keyspaces import KEYSPACES
-from .statements.rights import RIGHTS
 from .statements.schemas import SCHEMAS
 from .statements.sessions import CHORES, CURSORS, SHOWS
 from .statements.tables import TABLES
@@ -167,7 +167,7 @@ _DECLARED = sorted(rows_of(Statement), key=lambda row: row[1].__module__ != stat
 """The common ones first: an error lists a dozen."""
 
 STATEMENTS = Rules(
-    *_DECLARED, *SHOWS, *CURSORS, *FEEDS, *KEYSPACES, *RIGHTS, *TABLES,
+    *_DECLARED, *SHOWS, *CURSORS, *FEEDS, *KEYSPACES, *TABLES,
     *SCHEMAS, *COPIES, *CHORES, *_BLOCKS,
     whole=True,
 )  # fmt: skip

@@ -6,7 +6,7 @@ is refused here (`INTO`), so that no clause is ever ignored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 
 from sqlglot import exp
@@ -14,7 +14,6 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
-from ...kvlayer.process.fibre import give_way
 from ...kvlayer.transaction_modes import LockMode, WhenLocked
 from ..syntax.statement import AsOf
 from ..syntax.statements import Query, RowLock
@@ -75,9 +74,9 @@ def _parse_tree(text: str, tokens: list[Token], words: frozenset[str]) -> Parsed
     tree = trees[0] if trees else None
     if tree is None or isinstance(tree, exp.Command):
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
-    if len(tokens) > _SHALLOW:
-        _refuse_depth(tree)
     nodes = list(walk(tree))
+    if len(tokens) > _SHALLOW:
+        _refuse_depth(nodes)
     kinds = frozenset(map(type, nodes))
     due = _passes_for(kinds)
     for place in due:
@@ -98,31 +97,19 @@ _SHALLOW = DEPTH_MAX // 4
 _BALANCED = (exp.Connector, exp.SetOperation)
 
 
-def _refuse_depth(tree: exp.Expr) -> None:
-    """Raises SQLError 54001."""
-    level, depth = [tree], 0
-    while level:
-        depth += 1
+def _refuse_depth(nodes: list[exp.Expr]) -> None:
+    """Raises SQLError 54001. Each node of a tree stands behind the one that it is part of."""
+    depths: dict[int, int] = {}
+    for node in paced(nodes):
+        above = node.parent
+        chained = isinstance(node, _BALANCED) and type(above) is type(node)
+        depth = depths[id(node)] = depths.get(id(above), 0) + (not chained)
         if depth > DEPTH_MAX:
             raise SQLError(
                 "54001",
                 f"an expression of more than {DEPTH_MAX} nodes within one another is too deep",
-                position=position_of(level[0]),
+                position=position_of(node),
             )
-        level = [part for node in paced(level) for part in _below(node)]
-
-
-def _below(node: exp.Expr) -> Iterable[exp.Expr]:
-    """The parts of a node; of a chain that is yet to be balanced all that it joins."""
-    if not isinstance(node, _BALANCED):
-        yield from node.iter_expressions()
-        return
-    kind, first = type(node), node
-    while type(first) is kind:
-        give_way()
-        yield from (part for part in first.iter_expressions() if part is not first.this)
-        first = first.this
-    yield first
 
 
 _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]], ...] = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import get_args
 
 from ..syntax.changefeed_statements import (
     AlterConnection,
@@ -17,13 +16,13 @@ from ..syntax.changefeed_statements import (
     SkipDeadLetters,
 )
 from ..syntax.keyspace_statements import BackupKeyspace, RestoreKeyspace
-from ..syntax.rights_statements import ActAs, AlterUser, CreateUser, DropUser, RightsChange
-from ..syntax.statement import ObjectName
+from ..syntax.rights_statements import ActAs, AlterUser, CreateUser, RightsChange
+from ..syntax.statement import ObjectName, kinds_of
 from ..syntax.statements import ControlJobs, CreateChangefeed, SetClusterSetting, VerifyChangefeed
 
 AUDITED: frozenset[type[object]] = frozenset((
-    *get_args(RightsChange), ActAs, CreateUser, AlterUser, DropUser, CreateChangefeed,
-    CreateSubscription, CreateSchedule, *get_args(ConnectionChange), ControlJobs, VerifyChangefeed,
+    *kinds_of(RightsChange), ActAs, CreateChangefeed, CreateSubscription, CreateSchedule,
+    *kinds_of(ConnectionChange), ControlJobs, VerifyChangefeed,
     RetryDeadLetters, SkipDeadLetters, BackupKeyspace, RestoreKeyspace, SetClusterSetting,
 ))  # fmt: skip
 """Changes of users and rights, of who somebody acts as, of feeds, backups and the

@@ -21,7 +21,6 @@ from ...kvlayer.txn import Transaction
 from ..analyze.columns.output_columns import with_origins
 from ..analyze.types.parameter_types import TypedStatement, type_parameters
 from ..analyze.types.types import Hints
-from ..execute.ddl.ddl import DDL
 from ..execute.ddl.enum_types import DeclaredType, DeclaredTypes, resolve_hints
 from ..execute.query.result_shape import columns_of, plain_columns
 from ..execute.run import Invocation, bound, holds
@@ -37,7 +36,7 @@ from ..runtime.relations import LeaseScope, Resolver, changed_tables
 from ..runtime.services import Services
 from ..syntax.changefeed_statements import AlterChangefeed
 from ..syntax.keyspace_statements import RebalanceReplication
-from ..syntax.statement import Statement
+from ..syntax.statement import DDL, Statement
 from ..syntax.statements import (
     CopyFrom,
     CopyTo,

@@ -25,7 +25,6 @@ from ..execute.admin.listings import run_listing
 from ..execute.admin.session_calls import CallingSession
 from ..execute.admin.subscriptions import SubscriptionReaders
 from ..execute.catalog_statements import (
-    CatalogStatement,
     as_variables_say,
     change_catalog,
     run_undone,
@@ -59,7 +58,7 @@ from ..runtime.transactions import OpenTransaction, lock_timeout
 from ..syntax import statements
 from ..syntax.changefeed_statements import FetchSubscription
 from ..syntax.rights_statements import ActAs
-from ..syntax.statement import Statement, refuse_twice
+from ..syntax.statement import CatalogStatement, Statement, refuse_twice
 from ..syntax.statements import PlannedStatement
 from ..syntax.transaction_statements import CursorStatement, FetchCursor, TransactionStatement
 from ..variables.variables import APPLICATION_NAME, STATEMENT_TIMEOUT, SessionVariables

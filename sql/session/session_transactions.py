@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
 from enum import Enum
-from typing import Any, get_args
+from typing import Any
 
 from ...catalog.store.catalog_changes import jobs_begun
 from ...catalog.values.errors import SQLError
@@ -18,7 +18,7 @@ from ...kvlayer.errors import KVError, RetryableTransaction, StoreClosed, TakesW
 from ...kvlayer.txn import Transaction
 from ...kvlayer.write_shares import SessionShare
 from ..analyze.scalars import Bindings
-from ..execute.ddl.ddl import DDL, wait_until_seen
+from ..execute.ddl.ddl import wait_until_seen
 from ..execute.write.foreign_keys import check_deferred
 from ..results.as_of import datetime_of, resolve_as_of
 from ..results.results import Result, listing
@@ -28,8 +28,9 @@ from ..runtime.services import Services
 from ..runtime.transactions import ATTEMPTS_MAX, Modes, OpenTransaction, pause_before
 from ..syntax import changefeed_statements
 from ..syntax import transaction_statements as statements
-from ..syntax.changefeed_statements import ConnectionChange
+from ..syntax.changefeed_statements import ConnectionChange, SubscriptionChange
 from ..syntax.keyspace_statements import BackupKeyspace, RebalanceReplication, RestoreKeyspace
+from ..syntax.statement import DDL, kinds_of
 from ..syntax.statements import (
     SHOWN,
     AwaitJobs,
@@ -525,11 +526,9 @@ _NOT_READ_ONLY: dict[type, str] = {
     changefeed_statements.AlterChangefeed: "ALTER CHANGEFEED",
     RebalanceReplication: "REBALANCE REPLICATION",
     changefeed_statements.CreateSchedule: "CREATE SCHEDULE",
-    **dict.fromkeys(get_args(DDL), "DDL"),
-    **dict.fromkeys(
-        get_args(changefeed_statements.SubscriptionChange), "a change of subscriptions"
-    ),
-    **dict.fromkeys(get_args(ConnectionChange), "a change of external connections"),
+    **dict.fromkeys(kinds_of(DDL), "DDL"),
+    **dict.fromkeys(kinds_of(SubscriptionChange), "a change of subscriptions"),
+    **dict.fromkeys(kinds_of(ConnectionChange), "a change of external connections"),
 }
 """By the type of the statement, what the error calls it."""
 

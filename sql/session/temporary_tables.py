@@ -13,11 +13,10 @@ from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
 from ...kvlayer.errors import KVError
 from ..execute.catalog_statements import change_catalog
-from ..execute.ddl.ddl import DDL
 from ..parse import parse
 from ..runtime.services import Services
 from ..syntax.schema_statements import DropSchema
-from ..syntax.statement import Statement
+from ..syntax.statement import DDL, Statement
 from ..syntax.statements import CreateTable, CreateTableAs, OnCommit, Query
 from ..syntax.transaction_statements import TransactionStatement
 

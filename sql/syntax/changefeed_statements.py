@@ -7,7 +7,7 @@ from dataclasses import field
 
 from sqlglot import exp
 
-from .statement import NamedStatement, ObjectName, Option, Statement, Syntax
+from .statement import CatalogStatement, NamedStatement, ObjectName, Option, Statement, Syntax
 
 
 class FeedSelect(Syntax):
@@ -109,7 +109,7 @@ class SkipDeadLetters(LetterStatement):
     grammar = "SKIP DEAD LETTERS chosen:letters"
 
 
-class AlterChangefeed(Statement):
+class AlterChangefeed(CatalogStatement):
     """The clauses in their order; at least one."""
 
     grammar = "ALTER CHANGEFEED job_id:job clauses:feed_clauses"
@@ -117,7 +117,11 @@ class AlterChangefeed(Statement):
     clauses: tuple[FeedClause, ...]
 
 
-class CreateSubscription(NamedStatement):
+class SubscriptionChange(CatalogStatement, NamedStatement):
+    """A change of a subscription."""
+
+
+class CreateSubscription(SubscriptionChange):
     grammar = (
         "CREATE SUBSCRIPTION if_not_exists:[IF NOT EXISTS] ^ name:subscription "
         "FOR tables:feed_table,… [options:with]"
@@ -127,12 +131,12 @@ class CreateSubscription(NamedStatement):
     if_not_exists: bool
 
 
-class DropSubscription(NamedStatement):
+class DropSubscription(SubscriptionChange):
     grammar = "DROP SUBSCRIPTION if_exists:[IF EXISTS] ^ name:subscription"
     if_exists: bool
 
 
-class AcknowledgeSubscription(NamedStatement):
+class AcknowledgeSubscription(SubscriptionChange):
     """`upto` is the timestamp as it was written."""
 
     grammar = "ACKNOWLEDGE SUBSCRIPTION ^ name:subscription UP TO upto:value"
@@ -156,7 +160,7 @@ _SCHEDULED = (
 )
 
 
-class CreateSchedule(Statement):
+class CreateSchedule(CatalogStatement):
     """A changefeed of the tables into the sink at each time of the crontab. Where it has no
     `label`, it is called by when it was made."""
 
@@ -185,7 +189,11 @@ class ShowSchedules(Statement):
     paused: bool | None = None
 
 
-class CreateConnection(NamedStatement):
+class ConnectionChange(CatalogStatement, NamedStatement):
+    """A change of an external connection."""
+
+
+class CreateConnection(ConnectionChange):
     grammar = (
         "CREATE EXTERNAL CONNECTION if_not_exists:[IF NOT EXISTS] ^ name:connection AS uri:sink_uri"
     )
@@ -193,7 +201,7 @@ class CreateConnection(NamedStatement):
     if_not_exists: bool
 
 
-class AlterConnection(NamedStatement):
+class AlterConnection(ConnectionChange):
     grammar = (
         "ALTER EXTERNAL CONNECTION if_exists:[IF EXISTS] ^ name:connection "
         "( AS uri:sink_uri | OWNER TO owner:role )"
@@ -203,7 +211,7 @@ class AlterConnection(NamedStatement):
     if_exists: bool
 
 
-class DropConnection(NamedStatement):
+class DropConnection(ConnectionChange):
     grammar = "DROP EXTERNAL CONNECTION if_exists:[IF EXISTS] ^ name:connection"
     if_exists: bool
 
@@ -211,7 +219,3 @@ class DropConnection(NamedStatement):
 class ShowConnections(Statement):
     grammar = ("SHOW EXTERNAL CONNECTIONS", "SHOW EXTERNAL CONNECTION name:connection")
     name: str | None = None
-
-
-SubscriptionChange = CreateSubscription | DropSubscription | AcknowledgeSubscription
-ConnectionChange = CreateConnection | AlterConnection | DropConnection

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from .statement import AsOf, ObjectName, Option, Statement, Syntax
+from .statement import DDL, AsOf, CatalogStatement, ObjectName, Option, Statement, Syntax
 
 
-class CreateKeyspace(Statement):
+class CreateKeyspace(DDL):
     grammar = "CREATE KEYSPACE if_not_exists:[IF NOT EXISTS] name:keyspace [options:with]"
     name: ObjectName
     if_not_exists: bool
     options: tuple[Option, ...]
 
 
-class DropKeyspace(Statement):
+class DropKeyspace(DDL):
     grammar = "DROP KEYSPACE if_exists:[IF EXISTS] name:keyspace"
     name: ObjectName
     if_exists: bool
 
 
-class PromoteKeyspace(Statement):
+class PromoteKeyspace(DDL):
     """A replica is written by its own store from here on."""
 
     grammar = "ALTER KEYSPACE name:keyspace PROMOTE"
     name: ObjectName
 
 
-class SplitKeyspace(Statement):
+class SplitKeyspace(DDL):
     """Ranges begin at these keys."""
 
     grammar = "ALTER KEYSPACE name:keyspace SPLIT AT keys:key,…"
@@ -35,7 +35,7 @@ class SplitKeyspace(Statement):
     keys: tuple[bytes, ...]
 
 
-class TransferKeyspace(Statement):
+class TransferKeyspace(DDL):
     """The replica at the target leads from here on."""
 
     grammar = "ALTER KEYSPACE name:keyspace TRANSFER TO target:replica"
@@ -71,7 +71,7 @@ class ShowReplications(Statement):
     tasks_of: str | None = None
 
 
-class RebalanceReplication(Statement):
+class RebalanceReplication(CatalogStatement):
     """The replication's keys are dealt anew to its tasks."""
 
     grammar = "REBALANCE REPLICATION name:replication"
@@ -85,8 +85,3 @@ class KeyspaceFeed(Syntax):
     name: ObjectName
     start: bytes = b""
     end: bytes | None = None
-
-
-KeyspaceStatement = (
-    CreateKeyspace | DropKeyspace | PromoteKeyspace | TransferKeyspace | SplitKeyspace
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from .statement import ObjectName, Statement, Syntax
+from .statement import CatalogStatement, ObjectName, Statement, Syntax
 
 
 class TargetKind(Enum):
@@ -56,7 +56,11 @@ _REVOKE = "revoke:REVOKE option:[GRANT OPTION FOR]"
 _SYSTEM: dict[str, object] = {"target": GrantTarget(kind=TargetKind.SYSTEM)}
 
 
-class GrantPrivileges(Statement):
+class RightsChange(CatalogStatement):
+    """A change of users and rights."""
+
+
+class GrantPrivileges(RightsChange):
     """`option` is WITH GRANT OPTION, or GRANT OPTION FOR."""
 
     grammar = (
@@ -72,7 +76,7 @@ class GrantPrivileges(Statement):
     revoke: bool = False
 
 
-class GrantRoles(Statement):
+class GrantRoles(RightsChange):
     """Of membership. `option` is WITH ADMIN OPTION, or ADMIN OPTION FOR."""
 
     grammar = (
@@ -86,15 +90,28 @@ class GrantRoles(Statement):
     revoke: bool = False
 
 
-class SetOwner(Statement):
-    """ALTER TABLE, SCHEMA or DATABASE … OWNER TO."""
-
-    target: GrantTarget
+class SetOwner(RightsChange):
+    grammar = (
+        *(
+            (
+                f"ALTER {kind.name} if_exists:[IF EXISTS] [ONLY] name:{kind.operand} "
+                "OWNER TO owner:role",
+                {"kind": kind},
+            )
+            for kind in (TargetKind.TABLE, TargetKind.SEQUENCE, TargetKind.TYPE)
+        ),
+        *(
+            (f"ALTER {kind.name} name:{kind.operand} OWNER TO owner:role", {"kind": kind})
+            for kind in (TargetKind.SCHEMA, TargetKind.DATABASE)
+        ),
+    )
+    kind: TargetKind
+    name: ObjectName
     owner: str
-    if_exists: bool
+    if_exists: bool = False
 
 
-class ReassignOwned(Statement):
+class ReassignOwned(RightsChange):
     """`to` is None for DROP OWNED BY, which takes grants away too."""
 
     grammar = (
@@ -140,7 +157,7 @@ class RoleOptions(Syntax):
     in_roles: tuple[str, ...] = ()
 
 
-class CreateUser(Statement):
+class CreateUser(RightsChange):
     """A role may not log in unless it says so."""
 
     grammar = tuple(
@@ -153,14 +170,14 @@ class CreateUser(Statement):
     login: bool = False
 
 
-class AlterUser(Statement):
+class AlterUser(RightsChange):
     grammar = "ALTER USER/ROLE if_exists:[IF EXISTS] name:user [WITH] options:some_role_options"
     name: str
     options: RoleOptions
     if_exists: bool
 
 
-class DropUser(Statement):
+class DropUser(RightsChange):
     grammar = "DROP USER/ROLE if_exists:[IF EXISTS] names:user,…"
     names: tuple[str, ...]
     if_exists: bool
@@ -168,6 +185,3 @@ class DropUser(Statement):
 
 class ShowUsers(Statement):
     grammar = "SHOW USERS/ROLES"
-
-
-RightsChange = GrantPrivileges | GrantRoles | SetOwner | ReassignOwned

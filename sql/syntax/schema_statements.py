@@ -8,12 +8,21 @@ from enum import Enum
 from sqlglot import exp
 
 from ...catalog.descriptors.elements import Identity
-from .statement import DropObjects, NamedStatement, ObjectName, Option, Statement, Syntax, TypeName
+from .statement import (
+    DDL,
+    DropObjects,
+    NamedStatement,
+    ObjectName,
+    Option,
+    Statement,
+    Syntax,
+    TypeName,
+)
 
 # Types and sequences.
 
 
-class CreateEnum(Statement):
+class CreateEnum(DDL):
     grammar = (
         "CREATE TYPE if_not_exists:[IF NOT EXISTS] name:type [AS] "
         "ENUM '(' [labels:label_text,…] ')'"
@@ -23,7 +32,7 @@ class CreateEnum(Statement):
     if_not_exists: bool
 
 
-class AddEnumValue(Statement):
+class AddEnumValue(DDL):
     """Behind all others unless a neighbour is named."""
 
     grammar = (
@@ -37,7 +46,7 @@ class AddEnumValue(Statement):
     if_not_exists: bool
 
 
-class RenameEnumValue(Statement):
+class RenameEnumValue(DDL):
     grammar = "ALTER TYPE name:type RENAME VALUE label:label_text TO new_label:label_text"
     name: ObjectName
     label: str
@@ -46,9 +55,6 @@ class RenameEnumValue(Statement):
 
 class DropType(DropObjects):
     grammar = "DROP TYPE if_exists:[IF EXISTS] names:type,… [cascade:CASCADE | RESTRICT]"
-
-
-TypeStatement = CreateEnum | AddEnumValue | RenameEnumValue | DropType
 
 
 class SequenceChange(Syntax):
@@ -73,14 +79,14 @@ class SequenceChange(Syntax):
     """SEQUENCE NAME, of a sequence that is made with its column."""
 
 
-class CreateSequence(Statement):
+class CreateSequence(DDL):
     grammar = "CREATE SEQUENCE if_not_exists:[IF NOT EXISTS] name:sequence change:sequence_options"
     name: ObjectName
     change: SequenceChange
     if_not_exists: bool
 
 
-class AlterSequence(Statement):
+class AlterSequence(DDL):
     grammar = "ALTER SEQUENCE if_exists:[IF EXISTS] name:sequence change:sequence_options"
     name: ObjectName
     change: SequenceChange
@@ -314,7 +320,7 @@ class ValidateConstraint(ElementCommand):
     grammar = "^ VALIDATE CONSTRAINT name:constraint"
 
 
-class AlterTable(Statement):
+class AlterTable(DDL):
     """`text` is the statement as written."""
 
     table: ObjectName
@@ -323,29 +329,31 @@ class AlterTable(Statement):
     text: str
 
 
-class CreateIndex(Statement):
+class CreateIndex(DDL):
     table: ObjectName
     index: IndexDefinition
     if_not_exists: bool
     text: str
 
 
-class DropIndex(NamedStatement):
-    """`table` is None where the statement names only the index."""
+class IndexStatement(DDL, NamedStatement):
+    """`table` is that of `table@index`; else `schema` are the parts before the index's name."""
 
-    table: ObjectName | None
+    table: ObjectName | None = None
+    schema: tuple[str, ...] = ()
     if_exists: bool
     text: str
 
 
-class RenameIndex(NamedStatement):
-    table: ObjectName | None
+class DropIndex(IndexStatement):
+    """DROP INDEX."""
+
+
+class RenameIndex(IndexStatement):
     new_name: str
-    if_exists: bool
-    text: str
 
 
-class Truncate(Statement):
+class Truncate(DDL):
     """`within` says that it is part of a transaction that goes on, whose it then is whole."""
 
     grammar = (
@@ -365,7 +373,7 @@ class Commented(Enum):
     COLUMN = "COLUMN"
 
 
-class CommentOn(Statement):
+class CommentOn(DDL):
     """`text` is None to take the comment away."""
 
     grammar = tuple(
@@ -381,14 +389,14 @@ class CommentOn(Statement):
     text: str | None
 
 
-class CreateSchema(Statement):
+class CreateSchema(DDL):
     grammar = "CREATE SCHEMA if_not_exists:[IF NOT EXISTS] ^ parts:schema_parts"
     parts: tuple[str, ...]
     if_not_exists: bool
     position: int
 
 
-class DropSchema(Statement):
+class DropSchema(DDL):
     grammar = "DROP SCHEMA if_exists:[IF EXISTS] ^ parts:schema_parts [cascade:CASCADE | RESTRICT]"
     parts: tuple[str, ...]
     if_exists: bool
@@ -396,7 +404,7 @@ class DropSchema(Statement):
     position: int
 
 
-class DropDatabase(NamedStatement):
+class DropDatabase(DDL, NamedStatement):
     grammar = "DROP DATABASE if_exists:[IF EXISTS] ^ name:database [cascade:CASCADE | RESTRICT]"
     if_exists: bool
     cascade: bool
@@ -411,7 +419,7 @@ TableChange = AlterTable | CreateIndex | DropIndex | RenameIndex | Truncate
 _VIEW = "name:view [columns:(column,…)] AS text:view_query"
 
 
-class CreateView(Statement):
+class CreateView(DDL):
     """`text` is the query, with blanks in front so that its positions are true. `columns` are the
     names given for the query's first columns."""
 
@@ -433,7 +441,7 @@ class DropView(DropObjects):
 # Relaxed logs.
 
 
-class CreateRelaxedLog(NamedStatement):
+class CreateRelaxedLog(DDL, NamedStatement):
     grammar = (
         "CREATE RELAXED LOG ^ name:relaxed_log FOR TABLE/TABLES "
         "( tables:(table,…) | tables:table,… )"
@@ -441,17 +449,10 @@ class CreateRelaxedLog(NamedStatement):
     tables: tuple[ObjectName, ...]
 
 
-class DropRelaxedLog(NamedStatement):
+class DropRelaxedLog(DDL, NamedStatement):
     grammar = "DROP RELAXED LOG if_exists:[IF EXISTS] ^ name:relaxed_log"
     if_exists: bool
 
 
 class ShowRelaxedLogs(Statement):
     grammar = "SHOW RELAXED LOGS"
-
-
-SchemaStatement = (
-    TableChange | CommentOn | CreateSchema | DropSchema | DropDatabase | TypeStatement
-    | CreateSequence | AlterSequence | DropSequence | CreateView | DropView | CreateRelaxedLog
-    | DropRelaxedLog
-)  # fmt: skip

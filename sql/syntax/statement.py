@@ -33,10 +33,15 @@ class Syntax:
 _DECLARED: list[type[Syntax]] = []
 
 
+def kinds_of(family: type[Syntax]) -> Iterator[type[Syntax]]:
+    """A class and those below it, in the order of their declaration."""
+    return (kind for kind in _DECLARED if issubclass(kind, family))
+
+
 def rows_of(family: type[Syntax]) -> Iterator[tuple[str, type[Syntax], Mapping[str, object]]]:
-    """The lines of grammar of a class and of those below it, in the order of their declaration."""
-    for kind in _DECLARED:
-        if issubclass(kind, family) and "grammar" in kind.__dict__:
+    """The lines of grammar of a class and of those below it."""
+    for kind in kinds_of(family):
+        if "grammar" in kind.__dict__:
             for line in (kind.grammar,) if isinstance(kind.grammar, str) else kind.grammar:
                 text, given = (line, {}) if isinstance(line, str) else line
                 yield text, kind, given
@@ -53,7 +58,15 @@ class NamedStatement(Statement):
     position: int
 
 
-class DropObjects(Statement):
+class CatalogStatement(Statement):
+    """A statement that writes to the catalog, feeds, users and rights among it."""
+
+
+class DDL(CatalogStatement):
+    """A statement about what there is: databases, schemas, keyspaces, and what is in them."""
+
+
+class DropObjects(DDL):
     """DROP of tables, views, sequences or types."""
 
     names: tuple[ObjectName, ...]

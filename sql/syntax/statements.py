@@ -16,7 +16,9 @@ from .changefeed_statements import DatabaseFeed, FeedSelect
 from .keyspace_statements import KeyspaceFeed
 from .schema_statements import ColumnDefinition, TableConstraint
 from .statement import (
+    DDL,
     AsOf,
+    CatalogStatement,
     DropObjects,
     NamedStatement,
     ObjectName,
@@ -27,7 +29,7 @@ from .statement import (
 )
 
 
-class CreateDatabase(Statement):
+class CreateDatabase(DDL):
     grammar = "CREATE DATABASE if_not_exists:[IF NOT EXISTS] name:database"
     name: str
     if_not_exists: bool
@@ -41,7 +43,7 @@ class OnCommit(Enum):
     DROP = "DROP"
 
 
-class CreateTable(Statement):
+class CreateTable(DDL):
     """`primary_key` are the columns of the key, empty without one, and `primary_name` what it is
     called; `elements` are the other constraints and indexes of the table."""
 
@@ -55,7 +57,7 @@ class CreateTable(Statement):
     temporary: OnCommit | None = None
 
 
-class CreateTableAs(Statement):
+class CreateTableAs(DDL):
     """`columns` are the names given for the query's first columns; `with_data` is false where the
     table is to stay empty."""
 
@@ -217,7 +219,7 @@ PlannedStatement = Query | Insert | Update | Delete | WithWrites
 """A query or DML: what the planner makes a plan of."""
 
 
-class CreateChangefeed(Statement):
+class CreateChangefeed(CatalogStatement):
     """`sink` is None for a feed whose rows go to the client.
 
     With `relaxed_log` the tables are those of that log; with `keyspace` it is the only one, and so
@@ -450,12 +452,8 @@ class ReadMirror(Statement):
     text: str
 
 
-class Chore(Enum):
-    """A maintenance command. The value is the command tag."""
-
-    VACUUM = "VACUUM"
-    ANALYZE = "ANALYZE"
-    LOCK = "LOCK TABLE"
+_VACUUM = "VACUUM has nothing to do: old versions go by themselves, once gc.ttlseconds have passed"
+_ANALYZE = "ANALYZE has nothing to do: plans need no statistics"
 
 
 class Maintain(Statement):
@@ -465,15 +463,16 @@ class Maintain(Statement):
         (
             "VACUUM [_:(chore_option,…)] [FULL] [FREEZE] [VERBOSE] [ANALYZE/ANALYSE] "
             "[tables:cleaned,…]",
-            {"chore": Chore.VACUUM},
+            {"tag": "VACUUM", "notice": _VACUUM},
         ),
         (
             "ANALYZE/ANALYSE [_:(chore_option,…)] [VERBOSE] [tables:cleaned,…]",
-            {"chore": Chore.ANALYZE},
+            {"tag": "ANALYZE", "notice": _ANALYZE},
         ),
-        ("LOCK [TABLE] tables:locked,… IN ACCESS SHARE MODE [NOWAIT]", {"chore": Chore.LOCK}),
+        ("LOCK [TABLE] tables:locked,… IN ACCESS SHARE MODE [NOWAIT]", {"tag": "LOCK TABLE"}),
     )
-    chore: Chore
+    tag: str
+    notice: str | None = None
     tables: tuple[ObjectName, ...]
 
 

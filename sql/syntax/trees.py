@@ -369,45 +369,50 @@ def _joined(parts: list[exp.Expr], top: exp.Expr, kind: type[exp.Expr]) -> exp.E
     return made
 
 
-# The trees of a statement.
+# The trees and the other parts of a statement.
+
+
+def parts_in(part: object, *kinds: type[T]) -> list[T]:
+    """Returns the parts of these kinds in a statement, but for those within one another."""
+    found: list[T] = []
+    _collect(part, kinds, found)
+    return found
+
+
+def _collect(part: object, kinds: tuple[type[T], ...], found: list[T]) -> None:
+    if isinstance(part, kinds):
+        found.append(part)
+    elif isinstance(part, tuple):
+        for item in part:
+            _collect(item, kinds, found)
+    elif isinstance(part, Syntax):
+        for value in vars(part).values():
+            if value:
+                _collect(value, kinds, found)
 
 
 def trees_in(part: object) -> list[exp.Expr]:
     """Returns the trees of a statement."""
-    found: list[exp.Expr] = []
-    _collect(part, found)
-    return found
+    return parts_in(part, exp.Expr)
 
 
-def _collect(part: object, found: list[exp.Expr]) -> None:
-    if isinstance(part, exp.Expr):
-        found.append(part)
-    elif isinstance(part, tuple):
-        for item in part:
-            _collect(item, found)
-    elif isinstance(part, Syntax):
-        for value in vars(part).values():
-            if value:
-                _collect(value, found)
-
-
-def with_trees(statement: S, change: Callable[[exp.Expr], exp.Expr]) -> S:
-    """The statement with what `change` makes of each of its trees."""
-    made = _changed(statement, change)
+def with_parts(statement: S, kind: type[T], change: Callable[[T], T]) -> S:
+    """The statement with what `change` makes of each of its parts of a kind."""
+    made = _changed(statement, kind, change)
     assert isinstance(made, type(statement)), made
     return made
 
 
-def _changed(part: object, change: Callable[[exp.Expr], exp.Expr]) -> object:
-    if isinstance(part, exp.Expr):
+def _changed(part: object, kind: type[T], change: Callable[[T], T]) -> object:
+    if isinstance(part, kind):
         return change(part)
     if isinstance(part, tuple):
-        return tuple(_changed(item, change) for item in part)
+        return tuple(_changed(item, kind, change) for item in part)
     if not isinstance(part, Syntax):
         return part
     changed = {
         name: made
         for name, value in vars(part).items()
-        if value and (made := _changed(value, change)) is not value
+        if value and (made := _changed(value, kind, change)) is not value
     }
     return replace(part, **changed) if changed else part  # type: ignore[type-var]

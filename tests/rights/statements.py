@@ -294,6 +294,13 @@ ROWS: Sequence[Row] = (
         owning=[OWN_SEQUENCE],
     ),
     Row(
+        sql="ALTER SEQUENCE s{n} OWNED BY t{n}.v",
+        needs="CREATE on the sequence, and on the table",
+        setup=[TABLE, SEQUENCE, "GRANT CREATE ON SEQUENCE s{n} TO public"],
+        grants=["GRANT CREATE ON t{n} TO {user}"],
+        owning=[OWN_TABLE],
+    ),
+    Row(
         sql="DROP SEQUENCE s{n}",
         needs="DROP on the sequence",
         setup=[SEQUENCE],

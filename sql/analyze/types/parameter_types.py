@@ -45,7 +45,7 @@ from ...syntax.trees import (
     find_in_scope,
     folded,
     table_name,
-    with_trees,
+    with_parts,
 )
 from ..binder import Relations, parts_of, single_table
 from ..calls.row_calls import session_function
@@ -85,7 +85,7 @@ def type_parameters(
             types[number - 1] = types[number - 1] or context
     final = tuple(type or STRING for type in types)
     if not all(_says_types(node, context, final) for node, context in found):
-        statement = with_trees(statement, _own)
+        statement = with_parts(statement, exp.Expr, _own)
         for node, context in list(_contexts(statement, relations, declared)):
             if _says_types(node, context, final):
                 continue

@@ -37,7 +37,7 @@ from ..query.result_shape import (
     EXPLAIN_COLUMNS,
     SCHEDULE_COLUMNS,
 )
-from .jobs import check_control, check_controls, running_replication, running_tasks
+from .jobs import check_control, controlled_jobs, running_replication, running_tasks
 
 TIME_OPTIONS = frozenset({"cursor", "end_time"})
 
@@ -49,27 +49,20 @@ def _check_followed(
     table that is named twice."""
     seen: set[int] = set()
     for name, table in zip(names, tables, strict=True):
+        refused = None
         if is_sequence(table):
-            raise SQLError(
-                "42809",
-                f'{statement} cannot target sequence "{name}"',
-                hint="A changefeed is of tables: values that are drawn are seen in their rows.",
-                position=name.position,
-            )
-        if table.view is not None:
-            raise SQLError(
-                "42809",
-                f'{statement} cannot target view "{name}"',
-                hint="A changefeed is of tables: name those that the view reads.",
-                position=name.position,
-            )
-        if table.temporary:
-            raise SQLError(
-                "0A000",
-                f'{statement} cannot target temporary table "{name}"',
-                hint="It ends with its session: create the table without TEMPORARY.",
-                position=name.position,
-            )
+            hint = "A changefeed is of tables: values that are drawn are seen in their rows."
+            refused = "42809", "sequence", hint
+        elif table.view is not None:
+            hint = "A changefeed is of tables: name those that the view reads."
+            refused = "42809", "view", hint
+        elif table.temporary:
+            hint = "It ends with its session: create the table without TEMPORARY."
+            refused = "0A000", "temporary table", hint
+        if refused is not None:
+            sqlstate, what, hint = refused
+            message = f'{statement} cannot target {what} "{name}"'
+            raise SQLError(sqlstate, message, hint=hint, position=name.position)
         if table.id in seen:
             message = f'table "{name}" specified more than once'
             raise SQLError("42712", message, position=name.position)
@@ -340,7 +333,7 @@ SCAN_OPTIONS = {
 
 async def alter_changefeed(changer: Changer, statement: s.AlterChangefeed) -> Result:
     """The job's id and its new description. Does not commit."""
-    await check_controls(changer.services, changer.user, statement.job_id)
+    await controlled_jobs(changer.services, changer.user, [statement.job_id])
     alterations: list[changefeed.Alteration] = []
     for clause in statement.clauses:
         alterations += await _alterations(changer, clause)

@@ -58,11 +58,7 @@ async def show_jobs(actor: Actor, statement: ShowJobs) -> Result:
 
 async def await_jobs(services: Services, statement: AwaitJobs, user: str) -> Result:
     """The jobs, when all are over. Raises SQLError 42704 for one that the user does not see."""
-    rights = services.rights.current
-    found = {job.id: job for job in await services.jobs.find(statement.job_ids)}
-    for job_id in statement.job_ids:
-        if job_id not in found or not sees(rights, user, found[job_id].owner):
-            raise JobNotFound(job_id)
+    await seen_jobs(services, user, statement.job_ids)
     await services.jobs.completed(statement.job_ids)
     rows = job_rows(await services.jobs.find(statement.job_ids))
     return listing("SHOW JOBS", JOB_COLUMNS, rows)
@@ -116,16 +112,11 @@ async def control_jobs(services: Services, statement: ControlJobs, user: str) ->
     if statement.replication is not None:
         tasks = await running_tasks(services, statement.replication, user)
         statement = replace(statement, job_ids=tuple(job.id for job in tasks), replication=None)
-    rights = services.rights.current
     if statement.schedules:
         await _check_schedules(services, statement.job_ids, user)
-    resumes = statement.action is JobAction.RESUME
-    if resumes or not rights.admin(user):
-        jobs = {job.id: job for job in await services.jobs.find(statement.job_ids)}
-        for job_id in statement.job_ids:
-            check_control(rights, user, job_id, jobs.get(job_id))
-            if resumes and job_id in jobs:
-                await _check_owner(services, rights, jobs[job_id])
+    for job in await controlled_jobs(services, user, statement.job_ids):
+        if statement.action is JobAction.RESUME:
+            await _check_owner(services, services.rights.current, job)
     for job_id in statement.job_ids:
         await services.jobs.control(job_id, statement.action)
     count, tag = len(statement.job_ids), f"{statement.action.value} JOBS"
@@ -204,32 +195,32 @@ async def verify_changefeed(actor: Actor, statement: VerifyChangefeed) -> Result
 # Rights
 
 
-async def check_sees_job(services: Services, user: str, job_id: int) -> Sequence[JobSummary]:
-    """The job of that id. Raises SQLError 42704 where the user sees no such job in SHOW JOBS."""
+async def seen_jobs(services: Services, user: str, ids: Sequence[int]) -> Sequence[JobSummary]:
+    """The jobs of these ids. Raises SQLError 42704 where the user sees no such job in SHOW JOBS."""
     rights = services.rights.current
-    jobs = await services.jobs.find([job_id])
-    if not (rights.admin(user) or any(sees(rights, user, job.owner) for job in jobs)):
-        raise JobNotFound(job_id)
-    return jobs
+    found = {job.id: job for job in await services.jobs.find(ids)}
+    for job_id in ids:
+        if job_id not in found or not sees(rights, user, found[job_id].owner):
+            raise JobNotFound(job_id)
+    return list(found.values())
 
 
-async def check_controls(services: Services, user: str, job_id: int) -> Sequence[JobSummary]:
-    """The job of that id, of which admins need not ask. Raises SQLError 42501 and 42704 as for
-    PAUSE JOB."""
-    rights = services.rights.current
-    if rights.admin(user):
-        return ()
-    jobs = await services.jobs.find([job_id])
-    check_control(rights, user, job_id, jobs[0] if jobs else None)
-    return jobs
+async def controlled_jobs(
+    services: Services, user: str, ids: Sequence[int]
+) -> Sequence[JobSummary]:
+    """Those of these jobs that are there. Raises SQLError 42501 and 42704 as for PAUSE JOB."""
+    found = {job.id: job for job in await services.jobs.find(ids)}
+    for job_id in ids:
+        check_control(services.rights.current, user, job_id, found.get(job_id))
+    return list(found.values())
 
 
 async def check_feed(services: Services, user: str, job_id: int, *, controls: bool) -> None:
-    """Raises SQLError as `check_controls`, or as `check_sees_job`; and 42501 where another user's
+    """Raises SQLError as `controlled_jobs`, or as `seen_jobs`; and 42501 where another user's
     feed is of tables that this one may not SELECT: what is told of it holds keys."""
     rights = services.rights.current
-    check = check_controls if controls else check_sees_job
-    for job in await check(services, user, job_id):
+    find = controlled_jobs if controls else seen_jobs
+    for job in await find(services, user, [job_id]):
         if not rights.admin(user) and job.owner not in rights.roles_of(user):
             for table in (await tables_now(services, job.table_ids)).values():
                 await require(services, user, tuple(needs_on(table, int(Privilege.SELECT))))

@@ -25,7 +25,7 @@ from ...syntax import statements
 from ...syntax.rights_statements import ShowUsers
 from ...syntax.schema_statements import ShowRelaxedLogs
 from ...syntax.statement import ObjectName
-from ...syntax.statements import Chore, Maintain
+from ...syntax.statements import Maintain
 from ..ddl import keyspaces, relaxed_logs
 from . import jobs
 from .connections import show_connections
@@ -97,18 +97,11 @@ async def show_columns(actor: Actor, statement: statements.ShowColumns) -> Resul
     return listing("SHOW COLUMNS", columns, rows)
 
 
-NOTICES = {
-    Chore.VACUUM: "VACUUM has nothing to do: old versions go by themselves, once gc.ttlseconds "
-    "have passed",
-    Chore.ANALYZE: "ANALYZE has nothing to do: plans need no statistics",
-}
-
-
 async def maintain(actor: Actor, statement: Maintain) -> Result:
     """VACUUM, ANALYZE and LOCK TABLE. Raises SQLError 42P01 for a table that is not there."""
     for table in statement.tables:
         await resolve(actor.services, actor.reader, table, actor.database)
-    return Result(tag=statement.chore.value, notice=NOTICES.get(statement.chore))
+    return Result(tag=statement.tag, notice=statement.notice)
 
 
 # Cluster settings

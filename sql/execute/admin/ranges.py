@@ -33,8 +33,6 @@ RangeStatement = statements.SplitAt | statements.UnsplitAt | statements.ShowRang
 async def run_ranges(
     actor: Actor, statement: RangeStatement, parameters: Sequence[object]
 ) -> Result:
-    shows = isinstance(statement, statements.ShowRanges)
-    await actor.need_named(statement.table, Privilege.SELECT if shows else Privilege.INSERT)
     store = ranged_store(actor.services.store)
     try:
         table = await _table(actor, statement.table)
@@ -44,7 +42,9 @@ async def run_ranges(
             raise
         return Result(tag="ALTER TABLE", notice=f"{error.message}, skipping")
     if isinstance(statement, statements.ShowRanges):
+        await actor.need_table(table, Privilege.SELECT)
         return _show(store.ranges(table_span(table.id)), table, details=statement.details)
+    await actor.need_table(table, Privilege.INSERT)
     bindings = Bindings(parameters, actor.services.store.clock.last)
     return await _change_borders(store, statement, table, bindings)
 

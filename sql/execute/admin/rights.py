@@ -279,9 +279,14 @@ async def _check_may_pass_on(actor: Actor, rights: Rights, role: str) -> None:
 
 
 async def set_owner_of(actor: Actor, statement: s.SetOwner) -> Result:
-    tag = f"ALTER {statement.target.kind.value.upper()}"
+    """ALTER TABLE takes a sequence, too, as pg_dump writes it."""
+    kind, name, tag = statement.kind, statement.name, f"ALTER {statement.kind.name}"
+    if kind is s.TargetKind.TABLE and await find_sequence(
+        actor.services.catalog, actor.reader, name, actor.database
+    ):
+        kind = s.TargetKind.SEQUENCE
     try:
-        (thing,) = await _owned(actor, statement.target)
+        (thing,) = await _find_targets(actor, s.GrantTarget(kind=kind, names=(name,)))
     except SQLError as error:
         if statement.if_exists and error.sqlstate in ("42P01", "42704"):
             return Result(tag=tag, notice=f"{error.message}, skipping")
@@ -293,15 +298,6 @@ async def set_owner_of(actor: Actor, statement: s.SetOwner) -> Result:
     check_member(actor, rights, statement.owner)
     await set_owner(actor.reader, rights, thing.id, statement.owner)
     return Result(tag=tag)
-
-
-async def _owned(actor: Actor, target: s.GrantTarget) -> list[Securable]:
-    """The object whose owner is set. ALTER TABLE takes a sequence, too, as pg_dump writes it."""
-    if target.kind is s.TargetKind.TABLE:
-        (name,) = target.names
-        if await find_sequence(actor.services.catalog, actor.reader, name, actor.database):
-            target = s.GrantTarget(kind=s.TargetKind.SEQUENCE, names=target.names)
-    return await _find_targets(actor, target)
 
 
 async def reassign_owned(actor: Actor, statement: s.ReassignOwned) -> Result:

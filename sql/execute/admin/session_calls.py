@@ -28,7 +28,7 @@ from ...runtime.keyspaces import OpenedKeyspace, RawKeyspaces, whole_seconds
 from ...runtime.services import Services
 from ...runtime.transactions import OpenTransaction, lock_timeout
 from ...variables.variables import SessionVariables
-from .jobs import check_sees_job
+from .jobs import seen_jobs
 
 
 class Caller(Protocol):
@@ -121,7 +121,7 @@ class CallingSession:
             )
         until, seconds = _until_and_seconds([text for text in given if text is not None])
         until = until or self._committed_at or await self._services.store.now()
-        await check_sees_job(self._services, self._session.user, job_id)
+        await seen_jobs(self._services, self._session.user, [job_id])
         resolved = await self._services.jobs.wait(job_id, until, seconds=seconds)
         return Decimal(format_timestamp(resolved))
 

@@ -1,5 +1,5 @@
-"""Statements of DDL: what each needs, the function that carries it out, and the waits around it.
-Databases, tables, tables made of queries and storage parameters are here.
+"""Statements of DDL, and the waits around them. Databases, tables, tables made of queries and
+storage parameters are here.
 
 A change of an existing table waits twice: before, until no lease on the version before the newest
 is left (the two-version invariant would refuse the change), and after its commit, until every node
@@ -9,7 +9,7 @@ has let go of the version that it replaces.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -19,49 +19,34 @@ from ....catalog.descriptors.names import TableName
 from ....catalog.descriptors.publish_rules import LOCK_PARAMETER
 from ....catalog.descriptors.storage_parameters import parse_names, without_ignored
 from ....catalog.leases import LeaseWaitTimeout
-from ....catalog.rights.privileges import Privilege, securable
+from ....catalog.rights.privileges import Privilege
 from ....catalog.store.catalog import TableDefinition
 from ....catalog.values.errors import SQLError
 from ....kvlayer.errors import LockTimeout, RetryableTransaction
-from ...analyze.binder import tables_of
 from ...analyze.calls.client_functions import ClientFacts
 from ...analyze.scalars import Bindings
 from ...introspection.registry import Introspection
 from ...parse import text_of
 from ...results.results import Result, ResultColumn
-from ...runtime.authorization import Actor
 from ...runtime.services import Services
-from ...syntax import keyspace_statements as k
 from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax.statement import Option, at, refuse_twice
-from ..changer import LEASE_WAIT, Changer, Skipped, need_create, new_table_name
+from ..changer import LEASE_WAIT, Changer, Skipped, new_table_name
 from ..query.reading import run_select
 from ..write.row_rules import RowRules, encode_batch
 from ..write.sequences import SequencesOfUser, with_draws_of
 from ..write.steps import batches_of
-from . import enum_types, relaxed_logs, sequences
 from .given_columns import (
     ascending,
     bare_decimals,
-    definitions,
     hidden_key,
-    identity_of,
     notices,
     plain_column,
     with_default,
 )
-from .schema_changes import SchemaChangeStatements, truncated_tables
+from .schema_changes import SchemaChangeStatements
 from .views import planned_query
-
-DDL = (
-    statements.CreateDatabase
-    | statements.CreateTable
-    | statements.CreateTableAs
-    | statements.DropTable
-    | s.SchemaStatement
-    | k.KeyspaceStatement
-)
 
 
 async def wait_until_seen(
@@ -96,108 +81,11 @@ async def _one_version(services: Services, table_ids: Sequence[int]) -> str | No
     return None
 
 
-# The privileges that DDL needs
-
-
-async def check_ddl(actor: Actor, statement: DDL) -> None:
-    """Raises SQLError 42501 where the statement needs a privilege by its text: before it waits for
-    anything. `authorization.check_changes` looks at what it has done to descriptors, and holds for
-    whatever is not named here."""
-    if await actor.admin():
-        return
-    match statement:
-        case statements.CreateDatabase():
-            await actor.need_system(Privilege.CREATEDB)
-        case statements.CreateTable():
-            if statement.temporary is None:  # anybody makes those in the session's own schema
-                await need_create(actor, statement.table)
-            await _defined(actor, statement)
-        case statements.CreateTableAs(table=table, query=query):
-            if statement.temporary is None:
-                await need_create(actor, table)
-            for read in tables_of(query).names:
-                await actor.need_named(read, Privilege.SELECT)
-        case s.CreateRelaxedLog(tables=tables):
-            for table in tables:
-                await actor.need_named(table, Privilege.CREATE)
-        case s.DropRelaxedLog(name=log):
-            await relaxed_logs.check_drop(actor, log)
-        case k.CreateKeyspace(name=keyspace):
-            await need_create(actor, keyspace)
-        case k.DropKeyspace(name=keyspace):
-            await actor.need_named(keyspace, Privilege.DROP, keyspaces=True)
-        case k.PromoteKeyspace() | k.TransferKeyspace() | k.SplitKeyspace():
-            await actor.need_named(statement.name, Privilege.CREATE, keyspaces=True)
-        case s.Truncate(tables=tables):
-            for table in tables:
-                await actor.need_named(table, Privilege.DROP)
-            _, others = await truncated_tables(actor, statement)
-            for other in others:
-                await actor.need_table(other, Privilege.DROP)
-        case statements.DropTable(names=names) | s.DropView(names=names):
-            for name in names:
-                await actor.need_named(name, Privilege.DROP)
-        case s.AlterTable():
-            await actor.need_named(statement.table, Privilege.CREATE)
-            if any(isinstance(command, s.RenameTable) for command in statement.commands):
-                await actor.need_named(statement.table, Privilege.DROP)
-            await _defined(actor, statement)
-        case s.CommentOn() | s.CreateIndex() | s.DropIndex() | s.RenameIndex():
-            if statement.table is not None:
-                await actor.need_named(statement.table, Privilege.CREATE)
-        case s.CreateSchema(parts=parts):
-            database = actor.database if len(parts) == 1 else parts[0]
-            await actor.need_database(database, Privilege.CREATE)
-        case s.DropSchema(parts=parts):
-            await _drop_schema(actor, (actor.database, *parts)[-2:])
-        case s.DropDatabase(name=name):
-            await actor.need_database(name, Privilege.DROP)
-            catalog = actor.services.catalog
-            if statement.cascade and name in await catalog.list_databases(actor.reader):
-                schemas = await catalog.list_schemas(actor.reader, name, all_sessions=True)
-                await _drop_tables(actor, name, schemas)
-
-
-async def _defined(actor: Actor, statement: statements.CreateTable | s.AlterTable) -> None:
-    """A foreign key holds its target back, so it needs the right to change it; and columns of a
-    user's type hold that back."""
-    constraints = [each for column in definitions(statement) for each in column.constraints]
-    if isinstance(statement, statements.CreateTable):
-        constraints += statement.elements
-    else:
-        constraints += [c.constraint for c in statement.commands if isinstance(c, s.AddConstraint)]
-    for constraint in constraints:
-        if isinstance(constraint, s.Reference):
-            await actor.need_named(constraint.table, Privilege.CREATE)
-    async for _, found in enum_types.named_types(actor, statement):
-        await actor.need(securable(found), Privilege.USAGE)
-
-
-async def _drop_schema(actor: Actor, name: tuple[str, ...]) -> None:
-    """Only its owner drops a schema."""
-    catalog = actor.services.catalog
-    database, schema = name
-    try:
-        _, schema_id = await catalog.descriptors.resolve_schema(actor.reader, database, schema)
-    except SQLError:
-        return  # the statement says what it is that does not exist
-    if not (await actor.rights()).owns(actor.user, schema_id):
-        raise SQLError("42501", f"must be owner of schema {schema}")
-    await _drop_tables(actor, database, [schema])
-
-
-async def _drop_tables(actor: Actor, database: str, schemas: Sequence[str]) -> None:
-    for schema in schemas:
-        for table in await actor.services.catalog.list_tables(
-            actor.reader, database, schema, views=True, keyspaces=True
-        ):
-            await actor.need_table(table, Privilege.DROP)
-
-
 # Databases and tables
 
 
 async def create_database(changer: Changer, statement: statements.CreateDatabase) -> None:
+    await changer.need_system(Privilege.CREATEDB)
     created = await changer.services.catalog.create_database(
         changer.transaction, statement.name, if_not_exists=statement.if_not_exists
     )
@@ -207,18 +95,33 @@ async def create_database(changer: Changer, statement: statements.CreateDatabase
 
 async def create_table(changer: Changer, statement: statements.CreateTable) -> str | None:
     name = await new_table_name(changer, statement.table, statement.temporary)
-    statement = await sequences.with_sequences(changer, statement)
     columns = [_column(column) for column in statement.columns]
-    key = statement.primary_key
+    created, ignored = await _created(
+        changer, statement, name, columns, statement.primary_key, statement.primary_name
+    )
+    await SchemaChangeStatements(changer).complete(created, statement)
+    return notices(ignored, bare_decimals(statement), ascending(statement.elements))
+
+
+async def _created(
+    changer: Changer,
+    statement: statements.CreateTable | statements.CreateTableAs,
+    name: TableName,
+    columns: Sequence[Column],
+    key: tuple[str, ...] = (),
+    key_name: str | None = None,
+) -> tuple[TableDescriptor, str | None]:
+    """The new table of a statement, whose key is hidden where none is given, and a notice of
+    parameters that are ignored. Raises Skipped where the table is there."""
     if not key:
-        columns.append(hidden_key(columns))
+        columns = [*columns, hidden_key(columns)]
         key = (columns[-1].name,)
     parameters, ignored = without_ignored(_given(statement.parameters))
     definition = TableDefinition(
         name=name,
         columns=columns,
         primary_key=key,
-        primary_name=statement.primary_name,
+        primary_name=key_name,
         parameters=parameters,
         temporary=statement.temporary is not None,
     )
@@ -228,9 +131,7 @@ async def create_table(changer: Changer, statement: statements.CreateTable) -> s
         )
     if created is None:
         raise Skipped(f'relation "{statement.table}" already exists')
-    await sequences.create_owned(changer, statement, created)
-    await SchemaChangeStatements(changer).complete(created, statement)
-    return notices(_ignored(ignored), bare_decimals(statement), ascending(statement.elements))
+    return created, _ignored(ignored)
 
 
 def _ignored(names: Sequence[str]) -> str | None:
@@ -240,10 +141,8 @@ def _ignored(names: Sequence[str]) -> str | None:
 
 def _column(given: s.ColumnDefinition) -> Column:
     plain = plain_column(1, given)
-    identity = identity_of(given, plain.type)
     column = plain if given.default is None else with_default(plain, given.default)
-    computed = None if given.computed is None else text_of(given.computed)
-    return replace(column, computed=computed, identity=identity)
+    return replace(column, computed=None if given.computed is None else text_of(given.computed))
 
 
 async def create_table_as(changer: Changer, statement: statements.CreateTableAs) -> Result:
@@ -269,8 +168,7 @@ async def create_table_as(changer: Changer, statement: statements.CreateTableAs)
 
     drawn_from = SequencesOfUser(services, user, database, changer.transaction)
     found = await with_draws_of(drawn_from, bindings, run)
-    parameters, ignored = without_ignored(_given(statement.parameters))
-    table = await _made_of(changer, statement, name, found.columns, parameters)
+    table, ignored = await _created(changer, statement, name, _named(statement, found.columns))
     rows = found.fetch_arrow() if statement.with_data else found.fetch_arrow().slice(0, 0)
     rules = RowRules.of(table)
     named = rows.rename_columns([column.name for column in table.shown_columns])
@@ -279,17 +177,11 @@ async def create_table_as(changer: Changer, statement: statements.CreateTableAs)
         await encoded.apply_in(changer.transaction)
         await asyncio.sleep(0)
     tag = f"SELECT {rows.num_rows}" if statement.with_data else "CREATE TABLE AS"
-    return Result(tag=tag, row_count=rows.num_rows, notice=_ignored(ignored))
+    return Result(tag=tag, row_count=rows.num_rows, notice=ignored)
 
 
-async def _made_of(
-    changer: Changer,
-    statement: statements.CreateTableAs,
-    name: TableName,
-    found: Sequence[ResultColumn],
-    parameters: Mapping[str, object],
-) -> TableDescriptor:
-    """The table for the columns that a query has found."""
+def _named(statement: statements.CreateTableAs, found: Sequence[ResultColumn]) -> list[Column]:
+    """The columns for those that a query has found. Raises SQLError 42601."""
     if len(statement.columns) > len(found):
         raise SQLError(
             "42601",
@@ -297,21 +189,10 @@ async def _made_of(
             position=statement.table.position,
         )
     names = [*statement.columns, *(column.name for column in found[len(statement.columns) :])]
-    columns = [
+    return [
         Column(id=1, name=label, type=column.type)
         for label, column in zip(names, found, strict=True)
     ]
-    key = hidden_key(columns)
-    definition = TableDefinition(
-        name=name,
-        columns=[*columns, key],
-        primary_key=(key.name,),
-        parameters=parameters,
-        temporary=statement.temporary is not None,
-    )
-    table = await changer.services.catalog.create_table(changer.transaction, definition)
-    assert table is not None, name
-    return table
 
 
 async def alter(changer: Changer, statement: s.AlterTable) -> str | None:

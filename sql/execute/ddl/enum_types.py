@@ -10,7 +10,7 @@ type that the statement alone names, so such a plan is made for one execution an
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -20,6 +20,7 @@ from ....catalog.descriptors.enum_columns import users_of
 from ....catalog.descriptors.named_objects import TypeDescriptor
 from ....catalog.descriptors.publish_rules import locked_error
 from ....catalog.jobs.job_store import JobStore
+from ....catalog.rights.privileges import Privilege, securable
 from ....catalog.schema_change.type_change import JOB_KIND, payload_of
 from ....catalog.store.catalog_changes import CatalogChanges
 from ....catalog.store.descriptor_store import DescriptorReader
@@ -34,12 +35,10 @@ from ...runtime.authorization import Actor
 from ...runtime.relations import Resolver, find_type
 from ...runtime.services import Services
 from ...syntax import schema_statements as s
-from ...syntax import statements
 from ...syntax.statement import ObjectName, TypeName, UserTypeName
-from ...syntax.trees import unsupported
+from ...syntax.trees import parts_in, unsupported, with_parts
 from ..changer import Changer, Skipped, all_of, found_of, skipped
 from .enum_labels import refuse_named_label
-from .given_columns import given_types
 from .schema_changes import AUTO_UNLOCK
 
 
@@ -116,7 +115,7 @@ async def _refuse_views(changer: Changer, tables: Iterable[TableDescriptor], lab
 
 
 async def drop(changer: Changer, statement: s.DropType) -> str | None:
-    found, notice = await found_of(statement, partial(_find, changer), "types", unknown)
+    found, notice = await found_of(changer, statement, partial(_find, changer), "types", unknown)
     for type in found:
         if statement.cascade and await _users(changer, type.id):
             raise unsupported("DROP TYPE CASCADE")
@@ -153,20 +152,21 @@ async def _users(changer: Changer, type_id: int) -> list[TableDescriptor]:
 
 S = TypeVar("S")
 
-_Defining = statements.CreateTable | s.AlterTable
 
-
-async def with_named_types(changer: Changer, statement: S) -> S | _Defining:
+async def with_named_types(changer: Changer, statement: S) -> S:
     """Resolves the names of users' types in a statement. Unknown names stay, and are reported when
-    their column is made."""
-    if not isinstance(statement, statements.CreateTable | s.AlterTable):
-        return statement
+    their column is made. Raises SQLError 42501 without USAGE on a type: its columns hold it back.
+    """
     types: dict[str, ColumnType] = {}
-    async for given, found in named_types(changer, statement):
-        type = enum_of(found.enum)
-        types[given.name] = array_of(type) if given.name.endswith("[]") else type
-    if not types:
-        return statement
+    for given in parts_in(statement, TypeName):
+        bare = given.name.removesuffix("[]")
+        if bare in SQL_NAMES:
+            continue
+        found = await _find(changer, ObjectName(tuple(bare.split(".")), given.position))
+        if found is not None:
+            await changer.need(securable(found), Privilege.USAGE)
+            type = enum_of(found.enum)
+            types[given.name] = array_of(type) if given.name.endswith("[]") else type
 
     def resolved(given: TypeName) -> TypeName:
         meant = types.get(given.name)
@@ -174,35 +174,7 @@ async def with_named_types(changer: Changer, statement: S) -> S | _Defining:
             return given
         return UserTypeName(given.name, given.arguments, given.position, meant)
 
-    return _with_types(statement, resolved)
-
-
-async def named_types(
-    actor: Actor, statement: _Defining
-) -> AsyncIterator[tuple[TypeName, TypeDescriptor]]:
-    """The users' types that a statement gives to columns."""
-    for _, given in given_types(statement):
-        bare = given.name.removesuffix("[]")
-        if bare not in SQL_NAMES:
-            found = await _find(actor, ObjectName(tuple(bare.split(".")), given.position))
-            if found is not None:
-                yield given, found
-
-
-def _with_types(statement: _Defining, resolved: Callable[[TypeName], TypeName]) -> _Defining:
-    """The statement with other types in the place of those that it gives to columns."""
-    if isinstance(statement, statements.CreateTable):
-        columns = tuple(replace(c, type=resolved(c.type)) for c in statement.columns)
-        return replace(statement, columns=columns)
-    commands: list[s.AlterCommand] = []
-    for command in statement.commands:
-        match command:
-            case s.AddColumn(definition=given):
-                command = replace(command, definition=replace(given, type=resolved(given.type)))
-            case s.AlterType(type=type):
-                command = replace(command, type=resolved(type))
-        commands.append(command)
-    return replace(statement, commands=tuple(commands))
+    return with_parts(statement, TypeName, resolved) if types else statement
 
 
 # Types that no table of the statement has

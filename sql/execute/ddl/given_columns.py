@@ -3,13 +3,12 @@ key of a table without one, and notices of what is not kept as PostgreSQL keeps 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import Column, TableDescriptor
-from ....catalog.descriptors.elements import Identity
 from ....catalog.descriptors.enum_columns import enum_in
 from ....catalog.values.column_type import DECIMAL_DEFAULT
 from ....catalog.values.column_types import INT8, ColumnType, Datum, coerce
@@ -22,9 +21,8 @@ from ...analyze.scalars import Bindings
 from ...parse import columns_in, text_of
 from ...results.results import QueryEvaluator
 from ...syntax import schema_statements as s
-from ...syntax import statements
 from ...syntax.statement import TypeName, UserTypeName, at
-from ...syntax.trees import position_of
+from ...syntax.trees import parts_in, position_of
 from ..write.row_rules import compile_check, compile_expression, result_types
 
 EPOCH = Bindings((), ZERO)
@@ -38,36 +36,10 @@ def column_type(given: TypeName) -> ColumnType:
         return ColumnType.from_sql(given.name, given.arguments)
 
 
-def definitions(statement: object) -> Sequence[s.ColumnDefinition]:
-    """The columns that a statement defines."""
-    match statement:
-        case statements.CreateTable(columns=columns):
-            return columns
-        case s.AlterTable(commands=commands):
-            return [each.definition for each in commands if isinstance(each, s.AddColumn)]
-    return ()
-
-
-def given_types(statement: object) -> Iterator[tuple[str, TypeName]]:
-    """The columns to which a statement gives types."""
-    yield from ((column.name, column.type) for column in definitions(statement))
-    if isinstance(statement, s.AlterTable):
-        yield from ((c.name, c.type) for c in statement.commands if isinstance(c, s.AlterType))
-
-
-def identity_of(given: s.ColumnDefinition, type: ColumnType) -> Identity | None:
-    """Returns the identity of a column. Raises SQLError 22023 for a column that is no integer."""
-    if given.identity is None:
-        return None
-    check_identity_type(type, given.type.position)
-    return given.identity.identity
-
-
-def check_identity_type(type: ColumnType, position: int) -> None:
+def check_identity_type(type: ColumnType) -> None:
+    """Raises SQLError 22023 for a type that is no integer."""
     if type.broad.kind is not TypeKind.INT8:
-        raise SQLError(
-            "22023", "identity column type must be smallint, integer, or bigint", position=position
-        )
+        raise SQLError("22023", "identity column type must be smallint, integer, or bigint")
 
 
 def plain_column(id: int, given: s.ColumnDefinition) -> Column:
@@ -84,7 +56,8 @@ def new_column(table: TableDescriptor, given: s.ColumnDefinition) -> tuple[Colum
     if given.default is None:
         return column, False
     column = with_default(column, given.default)
-    column = replace(column, identity=identity_of(given, column.type))
+    if given.identity is not None:
+        column = replace(column, identity=given.identity.identity)
     if column.default_expression is not None:
         return column, True
     if column.default is None and not column.nullable:
@@ -149,11 +122,10 @@ def with_computed(table: TableDescriptor, column: Column, tree: exp.Expr) -> Col
 
 def defaults_in(statement: object) -> Iterator[exp.Expr]:
     """The DEFAULT clauses of a statement that makes or alters a table."""
-    for column in definitions(statement):
-        if column.default is not None:
-            yield without_own_cast(column.default, column_type(column.type))
-    for command in statement.commands if isinstance(statement, s.AlterTable) else ():
-        match command:
+    for part in parts_in(statement, s.ColumnDefinition, s.SetDefault):
+        match part:
+            case s.ColumnDefinition(default=tree) if tree is not None:
+                yield without_own_cast(tree, column_type(part.type))
             case s.SetDefault(default=exp.Cast(this=exp.Literal())):
                 pass  # perhaps to the column's enumeration, which is not known yet
             case s.SetDefault(default=tree) if tree is not None:
@@ -213,8 +185,9 @@ def bare_decimals(statement: object) -> str | None:
 
     PostgreSQL's NUMERIC keeps every digit; here a value with more digits is refused.
     """
-    given = given_types(statement)
-    types = [(name, column_type(type)) for name, type in given if not type.arguments]
+    given: list[s.ColumnDefinition | s.AlterType]
+    given = parts_in(statement, s.ColumnDefinition, s.AlterType)
+    types = [(each.name, column_type(each.type)) for each in given if not each.type.arguments]
     names = [name for name, type in types if (type.element or type).kind is TypeKind.DECIMAL]
     if not names:
         return None

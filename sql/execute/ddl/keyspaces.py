@@ -34,7 +34,7 @@ from ...runtime.transactions import alone
 from ...syntax import keyspace_statements as s
 from ...syntax.statement import ObjectName, Option, at, refuse_twice
 from ...syntax.statements import JobAction
-from ..changer import Changer, Skipped, need_create, new_table_name, settle_rights
+from ..changer import Changer, Skipped, new_table_name, settle_rights
 from ..query.result_shape import BACKUP_COLUMNS
 from .schema_changes import SchemaChangeStatements
 
@@ -89,7 +89,7 @@ async def promote(changer: Changer, statement: s.PromoteKeyspace) -> Result:
     It takes effect at once, whatever becomes of the transaction: promoting again says the same.
     """
     name = statement.name
-    table = await _keyspace(changer, name)
+    table = await _keyspace(changer, name, Privilege.CREATE)
     assert table.keyspace is not None, table
     span = keyspace_span(table.id)
     if not table.keyspace.replica and await changer.services.store.replica(span, Look()) is None:
@@ -108,7 +108,7 @@ async def promote(changer: Changer, statement: s.PromoteKeyspace) -> Result:
 async def transfer(changer: Changer, statement: s.TransferKeyspace) -> Result:
     """Hands the keyspace to a replica of it. As with PROMOTE, no transaction undoes it."""
     name = statement.name
-    table = await _keyspace(changer, name)
+    table = await _keyspace(changer, name, Privilege.CREATE)
     leadership = changer.services.leadership
     if leadership is None:
         raise SQLError(
@@ -135,7 +135,7 @@ async def transfer(changer: Changer, statement: s.TransferKeyspace) -> Result:
 
 async def split(changer: Changer, statement: s.SplitKeyspace) -> Result:
     """Ranges begin at the keys, for good. As with tables, no transaction undoes it."""
-    table = await _keyspace(changer, statement.name)
+    table = await _keyspace(changer, statement.name, Privilege.CREATE)
     store = ranged_store(changer.services.store)
     try:
         for key in statement.keys:
@@ -175,6 +175,7 @@ async def drop(changer: Changer, statement: s.DropKeyspace) -> None:
             raise unknown_relation(name)
         raise Skipped(f'keyspace "{name}" does not exist')
     check_keyspace(table, name)
+    await changer.need_table(table, Privilege.DROP)
     await SchemaChangeStatements(changer).drop(table, "DROP KEYSPACE")
 
 
@@ -202,9 +203,8 @@ async def show_keyspaces(actor: Actor, statement: s.ShowKeyspaces) -> Result:
 async def show_keyspace_ranges(actor: Actor, statement: s.ShowKeyspaceRanges) -> Result:
     """The ranges of a keyspace by their keys, and who leads them. Raises SQLError."""
     store = actor.services.store
-    await actor.need_named(statement.name, Privilege.SELECT, keyspaces=True)
+    table = await _keyspace(actor, statement.name, Privilege.SELECT)
     ranged = ranged_store(store)
-    table = await _keyspace(actor, statement.name)
     span = keyspace_span(table.id)
     *led, _ = await _led(store, table)
     rows: list[Row] = []
@@ -219,10 +219,12 @@ async def show_keyspace_ranges(actor: Actor, statement: s.ShowKeyspaceRanges) ->
     return listing("SHOW RANGES", columns, rows)
 
 
-async def _keyspace(actor: Actor, name: ObjectName) -> TableDescriptor:
-    """The keyspace of a name. Raises SQLError 42P01, and 42809 for a table or a view."""
+async def _keyspace(actor: Actor, name: ObjectName, needs: Privilege) -> TableDescriptor:
+    """The keyspace of a name. Raises SQLError 42P01, 42809 for a table or a view, and 42501 without
+    the privilege."""
     table = await resolve(actor.services, actor.reader, name, actor.database, keyspaces=True)
     check_keyspace(table, name)
+    await actor.need_table(table, needs)
     return table
 
 
@@ -279,8 +281,7 @@ async def run_backup(actor: Actor, statement: s.BackupKeyspace | s.RestoreKeyspa
 
 async def _back_up(actor: Actor, statement: s.BackupKeyspace) -> Manifest:
     services, name = actor.services, statement.name
-    table = await _keyspace(actor, name)
-    await actor.need_table(table, Privilege.SELECT)
+    table = await _keyspace(actor, name, Privilege.SELECT)
     at = await _as_of(actor, statement, table)
     path = await services.changefeeds.backup_folder(statement.uri, actor.user)
     return await services.changefeeds.backups.write(
@@ -316,7 +317,7 @@ async def _restore(actor: Actor, statement: s.RestoreKeyspace) -> Manifest:
     """Makes the keyspace, which is there whole when this returns, and not at all otherwise."""
     services = actor.services
     promotes = _promotes(statement.options)
-    name = await need_create(actor, statement.name)
+    name = await new_table_name(actor, statement.name)
     path = await services.changefeeds.backup_folder(statement.uri, actor.user)
     backup = await services.changefeeds.backups.read(path)
     keyspace = Keyspace(ttl_seconds=backup.keyspace.ttl_seconds, replica=True)

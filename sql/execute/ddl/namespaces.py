@@ -9,6 +9,7 @@ from functools import partial
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
 from ....catalog.descriptors.system_tables import FIRST_USER_ID, PUBLIC_SCHEMA
+from ....catalog.rights.privileges import Privilege, securable
 from ....catalog.values.errors import SQLError
 from ...runtime.relations import not_a_view
 from ...syntax import statements
@@ -23,7 +24,7 @@ from .views import drop_readers, drop_views, publish
 async def drop_tables(changer: Changer, statement: statements.DropTable) -> str | None:
     """DROP TABLE of every table named. Raises SQLError 42P01, 42809 and 2BP01."""
     find = partial(changer.find, if_exists=statement.if_exists)
-    found, notice = await found_of(statement, find, "tables")
+    found, notice = await found_of(changer, statement, find, "tables")
     await _drop_all(changer, found, cascade=statement.cascade, what="DROP TABLE")
     return notice
 
@@ -76,8 +77,9 @@ def _schema_name(parts: tuple[str, ...], database: str, position: int) -> tuple[
 
 
 async def create_schema(changer: Changer, statement: CreateSchema) -> None:
-    """CREATE SCHEMA. Raises SQLError 42P06 for a schema that exists."""
+    """CREATE SCHEMA. Raises SQLError 42P06 for a schema that exists, and 42501."""
     parent, name = _schema_name(statement.parts, changer.database, statement.position)
+    await changer.need_database(parent, Privilege.CREATE)
     if name.startswith("pg_"):
         raise SQLError(
             "42939",
@@ -93,13 +95,17 @@ async def create_schema(changer: Changer, statement: CreateSchema) -> None:
 
 
 async def drop_schema(changer: Changer, statement: DropSchema) -> None:
-    """DROP SCHEMA, with CASCADE its objects too. Raises SQLError 3F000 and 2BP01."""
+    """DROP SCHEMA by its owner, with CASCADE its objects too. Raises SQLError 3F000, 42501 and
+    2BP01."""
     parent, name = _schema_name(statement.parts, changer.database, statement.position)
     catalog = changer.services.catalog
     if name not in await catalog.list_schemas(changer.transaction, parent):
         message = f'schema "{name}" does not exist'
         error = SQLError("3F000", message, position=statement.position)
         raise skipped(error, statement.if_exists)
+    _, schema_id = await catalog.descriptors.resolve_schema(changer.transaction, parent, name)
+    if not (await changer.rights()).owns(changer.user, schema_id):
+        raise SQLError("42501", f"must be owner of schema {name}")
     if name == PUBLIC_SCHEMA:
         raise SQLError(
             "42501",
@@ -111,11 +117,12 @@ async def drop_schema(changer: Changer, statement: DropSchema) -> None:
 
 
 async def drop_database(changer: Changer, statement: DropDatabase) -> None:
-    """DROP DATABASE, with CASCADE its objects too. Raises SQLError 3D000 and 2BP01."""
+    """DROP DATABASE, with CASCADE its objects too. Raises SQLError 3D000, 42501 and 2BP01."""
     catalog, name = changer.services.catalog, statement.name
     database_id = await catalog.descriptors.lookup(changer.transaction, 0, 0, name)
     if database_id is None:
         raise skipped(SQLError("3D000", f'database "{name}" does not exist'), statement.if_exists)
+    await changer.need_database(name, Privilege.DROP)
     if database_id < FIRST_USER_ID or name == changer.database:
         raise SQLError(
             "42501" if database_id < FIRST_USER_ID else "55006",
@@ -129,7 +136,8 @@ async def drop_database(changer: Changer, statement: DropDatabase) -> None:
 async def _drop_schemas(
     changer: Changer, statement: DropSchema | DropDatabase, database: str, schemas: Sequence[str]
 ) -> None:
-    """Drops schemas of a database, and with CASCADE the objects in them. Raises SQLError 2BP01."""
+    """Drops schemas of a database, and with CASCADE the objects in them. Raises SQLError 2BP01, and
+    42501 without DROP on one of these."""
     drops_database = isinstance(statement, DropDatabase)
     what, name = ("DATABASE", database) if drops_database else ("SCHEMA", schemas[0])
     catalog, transaction = changer.services.catalog, changer.transaction
@@ -147,6 +155,8 @@ async def _drop_schemas(
     others = [thing for schema, thing in found if schema in schemas]
     if (tables or others) and not statement.cascade:
         raise _not_empty(what.lower(), name, [*tables, *others], statement.position)
+    for each in (*tables, *others):
+        await changer.need(securable(each), Privilege.DROP)
     await _drop_all(changer, tables, cascade=True, what=f"DROP {what}")
     going = {table.id for table in tables}
     for thing in others:

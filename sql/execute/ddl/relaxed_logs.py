@@ -14,16 +14,6 @@ from ..changer import Changer, Skipped
 from ..write.relaxed_load import domain_states
 
 
-async def check_drop(actor: Actor, name: str) -> None:
-    """A log changes its tables, and writes them. Raises SQLError 42501."""
-    try:
-        log = await find_log(actor.reader, name)
-    except SQLError:
-        return  # the statement says that there is none
-    for table_id in log.table_ids:
-        await actor.need_descriptor(table_id, Privilege.CREATE)
-
-
 async def create(changer: Changer, statement: CreateRelaxedLog) -> None:
     """CREATE RELAXED LOG."""
     tables = [await _suited(changer, name) for name in statement.tables]
@@ -31,13 +21,15 @@ async def create(changer: Changer, statement: CreateRelaxedLog) -> None:
 
 
 async def drop(changer: Changer, statement: DropRelaxedLog) -> None:
-    """DROP RELAXED LOG."""
+    """DROP RELAXED LOG, which changes its tables. Raises SQLError 42501."""
     try:
         log = await find_log(changer.transaction, statement.name)
     except SQLError:
         if not statement.if_exists:
             raise
         raise Skipped(f'relaxed log "{statement.name}" does not exist') from None
+    for table_id in log.table_ids:
+        await changer.need_descriptor(table_id, Privilege.CREATE)
     for table_id in log.table_ids:
         await changer.wait_for_room(await changer.table(table_id))
     await drop_log(changer.descriptors, changer.transaction, log)

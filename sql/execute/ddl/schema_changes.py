@@ -17,6 +17,7 @@ from ....catalog.descriptors.publish_rules import locked_error
 from ....catalog.descriptors.relaxed_tables import refuse_other_writers
 from ....catalog.descriptors.system_tables import FIRST_USER_ID
 from ....catalog.jobs import JobRecord
+from ....catalog.rights.privileges import Privilege
 from ....catalog.schema_change.planner import plan
 from ....catalog.schema_change.references import referenced_index
 from ....catalog.schema_change.stages import VersionStage
@@ -28,7 +29,7 @@ from ....kvlayer.settings import declare_bool
 from ....kvlayer.span import Span
 from ...results.results import Result
 from ...runtime.authorization import Actor
-from ...runtime.relations import changed_tables, find_table, unknown_relation
+from ...runtime.relations import changed_tables, find_table, name_in, unknown_relation
 from ...runtime.services import Services
 from ...runtime.transactions import Deferrals, OpenTransaction
 from ...syntax import schema_statements as s
@@ -39,9 +40,22 @@ from ..changer import Changer, skipped
 from ..write.foreign_keys import check_keys
 from ..write.mutations import Mutation
 from ..write.row_rules import RowRules
-from .given_columns import ascending, bare_decimals, check_expressions, notices, with_computed
+from .given_columns import (
+    ascending,
+    bare_decimals,
+    check_expressions,
+    check_identity_type,
+    notices,
+    with_computed,
+)
 from .schema_targets import TableChanges
-from .sequences import change_sequence, owned_by, run_identity_command, with_identity
+from .sequences import (
+    add_identity,
+    change_sequence,
+    owned_by,
+    run_identity_command,
+    with_identity,
+)
 from .views import check_views, rename
 
 AUTO_UNLOCK = declare_bool(
@@ -94,6 +108,8 @@ class SchemaChangeStatements:
             views=len(names) == len(statement.commands),
             if_exists=statement.if_exists,
         )
+        if names:
+            await self._changer.need_table(found, Privilege.DROP)
         if found.view is not None:
             await rename(self._changer, found, names[-1])
             return None
@@ -156,10 +172,12 @@ class SchemaChangeStatements:
                     changes.add_index(element)
 
     async def _referenced(self, changes: TableChanges, reference: s.Reference) -> TableDescriptor:
-        """The table that a foreign key refers to, with room for its next version."""
-        found = await self._changer.found(reference.table)
-        if found.id == changes.table.id:
+        """The table that a foreign key refers to, with room for its next version: the key holds it
+        back, so it needs the right to change it."""
+        own = await self._changer.find(reference.table)
+        if own is not None and own.id == changes.table.id:
             return changes.table
+        found = await self._changer.found(reference.table)
         if found.temporary is not changes.table.temporary:
             kind = "temporary" if changes.table.temporary else "permanent"
             raise SQLError(
@@ -173,42 +191,33 @@ class SchemaChangeStatements:
 
     # Indexes.
 
-    async def _table_of_index(self, statement: s.DropIndex | s.RenameIndex) -> TableDescriptor:
-        tables = await self._where_index(statement)
-        owners = [t for t in tables if t.find_index(statement.name) or t.named_key(statement.name)]
+    async def _table_of_index(self, statement: s.IndexStatement) -> TableDescriptor:
+        """Raises SQLError 42704, and 42P09 where several tables of its schema have such an index;
+        Skipped where IF EXISTS finds none."""
+        changer, name = self._changer, statement.name
+        if statement.table is not None:
+            tables = [await changer.found(statement.table, if_exists=statement.if_exists)]
+        else:
+            path = ObjectName((*statement.schema, name), statement.position)
+            catalog, reader = changer.services.catalog, changer.transaction
+            try:
+                full = await name_in(catalog, reader, path, changer.database)
+                tables = await catalog.list_tables(reader, full.database, full.schema)
+            except SQLError as error:  # there is no such database or schema
+                raise skipped(error, statement.if_exists) from None
+        owners = [table for table in tables if table.find_index(name) or table.named_key(name)]
         if len(owners) > 1:
             raise SQLError(
                 "42P09",
-                f'index name "{statement.name}" is ambiguous',
+                f'index name "{name}" is ambiguous',
                 detail=f"Tables with such an index: {', '.join(t.name for t in owners)}.",
                 hint="Write table@index.",
             )
         if not owners:
-            error = SQLError("42704", f'index "{statement.name}" does not exist')
-            raise skipped(error, statement.if_exists)
+            unknown = SQLError("42704", f'index "{name}" does not exist')
+            raise skipped(unknown, statement.if_exists)
+        await changer.need_table(owners[0], Privilege.CREATE)
         return owners[0]
-
-    async def _where_index(
-        self, statement: s.DropIndex | s.RenameIndex
-    ) -> Sequence[TableDescriptor]:
-        """The tables among whose indexes it is looked for. What stands before its name is its
-        table's, or its schema's."""
-        catalog = self._changer.services.catalog
-        if statement.table is None:
-            return await catalog.list_tables(self._changer.transaction, self._changer.database)
-        found = await self._changer.find(statement.table, if_exists=True)
-        if found is not None:
-            return [found]
-        *parents, schema = statement.table.parts
-        if not parents and schema in await catalog.list_schemas(
-            self._changer.transaction, self._changer.database
-        ):
-            return await catalog.list_tables(
-                self._changer.transaction, self._changer.database, schema
-            )
-        if statement.if_exists:
-            return []
-        raise unknown_relation(statement.table)
 
     # DROP TABLE.
 
@@ -310,6 +319,11 @@ class SchemaChangeStatements:
             if column.computed is not None:  # which may be an expression that is not allowed
                 plain = replace(table.column(column.name), computed=None)
                 with_computed(table, plain, column.computed)
+            if column.identity is not None:
+                made, clause = table.column(column.name), column.identity
+                with at(column.type.position):
+                    check_identity_type(made.type)
+                    await add_identity(self._changer, changes, made, clause, statement.table)
         for column in statement.columns:
             for constraint in column.constraints:
                 await self._constraint(changes, constraint)
@@ -462,18 +476,20 @@ SLICE_ROWS = 500
 """Rows that are deleted before the loop gets a turn."""
 
 
-async def truncated_tables(
+async def _truncated_tables(
     actor: Actor, statement: s.Truncate
 ) -> tuple[list[TableDescriptor], list[TableDescriptor]]:
     """The tables that a TRUNCATE names, and with CASCADE those that refer to them, each once.
 
-    Raises SQLError 42P01, and 0A000 where a table that is not among them refers to one.
+    Raises SQLError 42P01, 42501 without DROP on one, and 0A000 where a table that is not among them
+    refers to one.
     """
     found: dict[int, TableDescriptor] = {}
     for name in statement.tables:
         table = await find_table(actor.services, actor.reader, name, actor.database)
         if table is None:
             raise unknown_relation(name)
+        await actor.need_table(table, Privilege.DROP)
         found[table.id] = table
     named = list(found.values())
     pending = list(named)
@@ -486,6 +502,7 @@ async def truncated_tables(
             assert isinstance(referrer, TableDescriptor), (table, referrer)
             if not statement.cascade:
                 raise _referred_to(table, referrer)
+            await actor.need_table(referrer, Privilege.DROP)
             found[referrer_id] = referrer
             pending.append(referrer)
     return named, list(found.values())[len(named) :]
@@ -496,7 +513,7 @@ async def run_truncation(
 ) -> tuple[Sequence[TableDescriptor], str | None]:
     """Carries out the parts of a TRUNCATE that are no schema change. Returns the tables that are
     left to the schema changer, and a notice."""
-    named, others = await truncated_tables(changer, statement)
+    named, others = await _truncated_tables(changer, statement)
     tables = [*named, *others]
     for table in tables:
         refuse_other_writers(table)

@@ -179,7 +179,7 @@ class TableChanges:
         if type == column.type and using is None:
             return
         if column.identity is not None:
-            check_identity_type(type, command.position)
+            check_identity_type(type)
         if type.widens(column.type) and using is None:
             # Rows, keys and whatever uses the column stay as they are.
             label = f"give column {column.name} the type {type}"
@@ -551,7 +551,7 @@ class TableChanges:
         )
         self.add(IndexElement(index=index))
 
-    def change_index(self, statement: s.DropIndex | s.RenameIndex) -> None:
+    def change_index(self, statement: s.IndexStatement) -> None:
         """ALTER INDEX and DROP INDEX."""
         index = self.table.find_index(statement.name)
         if index is None and not self.table.named_key(statement.name):

@@ -23,8 +23,7 @@ from ....kvlayer.access import Transaction
 from ...parse import text_of
 from ...runtime.relations import find_sequence, unknown_relation
 from ...syntax import schema_statements as s
-from ...syntax.statement import ObjectName
-from ...syntax.statements import CreateTable
+from ...syntax.statement import ObjectName, at
 from ..changer import Changer, all_of, found_of, skipped
 from .given_columns import check_identity_type, column_type
 from .schema_targets import TableChanges
@@ -113,7 +112,7 @@ def _refuse_outside(
 
 
 async def drop(changer: Changer, statement: s.DropSequence) -> str | None:
-    found, notice = await found_of(statement, partial(_find, changer), "sequences")
+    found, notice = await found_of(changer, statement, partial(_find, changer), "sequences")
     for each in found:
         await refuse_users(changer.transaction, each)
         await drop_sequence(changer, each)
@@ -253,17 +252,6 @@ async def settle_owned(changer: Changer) -> None:
 # Sequences of identity columns
 
 
-async def with_sequences(changer: Changer, statement: CreateTable) -> CreateTable:
-    """The statement whose identity columns draw from sequences, which `create_owned` makes."""
-    columns = list(statement.columns)
-    for place, column in enumerate(columns):
-        if (given := column.identity) is not None:
-            made = await _own_sequence(changer, statement.table, column.name, given.options)
-            identity = replace(given, options=replace(given.options, name=made.name))
-            columns[place] = replace(column, identity=identity, default=_drawing_from(made))
-    return replace(statement, columns=tuple(columns))
-
-
 def _drawing_from(sequence: s.CreateSequence) -> exp.Expr:
     """The default of a column that draws from a sequence."""
     literal = exp.Literal.string(".".join(sequence.name.parts))
@@ -284,14 +272,6 @@ async def _own_sequence(
     return s.CreateSequence(name=made, change=options, if_not_exists=False)
 
 
-async def create_owned(changer: Changer, statement: CreateTable, table: TableDescriptor) -> None:
-    """Makes the sequences that the identity columns of a new table own."""
-    for given in statement.columns:
-        if given.identity is not None:
-            column, options = table.column(given.name), given.identity.options
-            await _create_owned(changer, table, column, statement.table, options)
-
-
 # ALTER COLUMN … ADD, SET and DROP of identities, and identity columns that are added to a table. A
 # sequence that is owned no more is dropped when nobody draws from it any longer: behind the schema
 # change, while which other sessions still write rows by the version before.
@@ -306,11 +286,8 @@ async def run_identity_command(
     match command:
         case s.AddIdentity(clause=clause):
             _refuse_locked(changes.table)
-            _refuse_added(changes.table, column, command)
-            default = await _create_owned(changer, changes.table, column, table, clause.options)
-            text = text_of(default)
-            changed = replace(column, identity=clause.identity, default_expression=text)
-            changes.restate(changed, f"add identity of {column.name}")
+            _refuse_added(changes.table, column)
+            await add_identity(changer, changes, column, clause, table)
         case s.SetIdentity():
             _must_be_identity(changes.table, column)
             if command.identity is not None and command.identity is not column.identity:
@@ -333,6 +310,19 @@ async def run_identity_command(
                 await changer.publish_next(replace(sequence, owner=(changes.table.id, DISOWNED)))
 
 
+async def add_identity(
+    changer: Changer,
+    changes: TableChanges,
+    column: Column,
+    clause: s.IdentityClause,
+    table: ObjectName,
+) -> None:
+    """Has a column of integers draw from a sequence of its own, which is made."""
+    default = await _create_owned(changer, changes.table, column, table, clause.options)
+    changed = replace(column, identity=clause.identity, default_expression=text_of(default))
+    changes.restate(changed, f"add identity of {column.name}")
+
+
 async def with_identity(
     changer: Changer, changes: TableChanges, command: s.AddColumn, table: ObjectName
 ) -> s.AddColumn:
@@ -342,7 +332,8 @@ async def with_identity(
     if given.identity is None or known:
         return command
     column = Column(id=changes.table.next_column_id, name=given.name, type=column_type(given.type))
-    check_identity_type(column.type, given.type.position)
+    with at(given.type.position):
+        check_identity_type(column.type)
     _refuse_locked(changes.table)
     options = given.identity.options
     default = await _create_owned(changer, changes.table, column, table, options)
@@ -376,8 +367,8 @@ async def _create_owned(
     return _drawing_from(made)
 
 
-def _refuse_added(table: TableDescriptor, column: Column, command: s.AddIdentity) -> None:
-    check_identity_type(column.type, command.position)
+def _refuse_added(table: TableDescriptor, column: Column) -> None:
+    check_identity_type(column.type)
     what = f'column "{column.name}" of relation "{table.name}"'
     if column.identity is not None:
         message = f"{what} is already an identity column"

@@ -156,7 +156,7 @@ async def drop(changer: Changer, statement: s.DropView) -> str | None:
             raise not_a_view(name)
         return found
 
-    found, notice = await found_of(statement, find, "views")
+    found, notice = await found_of(changer, statement, find, "views")
     await drop_views(changer, found, cascade=statement.cascade)
     return notice
 

@@ -6,20 +6,16 @@ system privilege with or without NO before it, such as `CREATEDB`. ROLE may stan
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ....catalog.rights.privileges import ALL_OF, SecurableKind
 from ...syntax.rights_statements import (
     GrantTarget,
     PrivilegeName,
     RoleOptions,
-    SetOwner,
-    TargetKind,
 )
-from ...syntax.statement import ObjectName, rows_of
+from ...syntax.statement import rows_of
 from ..cursor import Cursor, LexemeKind
 from ..kinds import define_rules, gathered, kind, refuses
-from ..rules import Row, Rules
+from ..rules import Rules
 
 # Users.
 
@@ -70,24 +66,3 @@ def _privilege(cursor: Cursor) -> PrivilegeName:
 
 
 define_rules("grant_target", Rules(*rows_of(GrantTarget)))
-
-
-def _owner(kind: TargetKind) -> Callable[..., SetOwner]:
-    def make(name: ObjectName, owner: str, if_exists: bool = False) -> SetOwner:
-        target = GrantTarget(kind=kind, names=(name,))
-        return SetOwner(target=target, owner=owner, if_exists=if_exists)
-
-    return make
-
-
-RIGHTS: tuple[Row, ...] = (
-    *(
-        (
-            f"ALTER {kind.name} if_exists:[IF EXISTS] [ONLY] name:{kind.value} OWNER TO owner:role",
-            _owner(kind),
-        )
-        for kind in (TargetKind.TABLE, TargetKind.SEQUENCE, TargetKind.TYPE)
-    ),
-    ("ALTER SCHEMA name:schema_name OWNER TO owner:role", _owner(TargetKind.SCHEMA)),
-    ("ALTER DATABASE name:database_name OWNER TO owner:role", _owner(TargetKind.DATABASE)),
-)

@@ -42,19 +42,17 @@ def _create_index(
     return CreateIndex(table=table, index=index, if_not_exists=if_not_exists, text=text)
 
 
-def _index_name(path: ObjectName, index: str | None) -> tuple[ObjectName | None, str]:
-    """`index` or `table@index`: the table, if it is named, and the index."""
+def _index_name(path: ObjectName, index: str | None) -> dict[str, object]:
     if index is not None:
-        return path, index
-    *before, last = path.parts
-    return (ObjectName(tuple(before), path.position) if before else None), last
+        return {"table": path, "name": index}
+    return {"schema": path.parts[:-1], "name": path.parts[-1]}
 
 
 define_rules("qualified_index", Rules(("path:index_path [@ index:index]", _index_name)))
 
 
 def _of_index(make: Make) -> Make:
-    return lambda index, **fields: make(table=index[0], name=index[1], **fields)
+    return lambda index, **fields: make(**index, **fields)
 
 
 # Ranges.

@@ -37,11 +37,11 @@ GrantRoles(roles=('reader'), members=('ada'), option=True, revoke=True)
 
 ALTER TABLE IF EXISTS orders OWNER TO ada
 ----
-SetOwner(target=GrantTarget(kind=TABLE, names=(ObjectName(parts=('orders'), position=23))), owner='ada', if_exists=True)
+SetOwner(kind=TABLE, name=ObjectName(parts=('orders'), position=23), owner='ada', if_exists=True)
 
 ALTER DATABASE shop OWNER TO ada
 ----
-SetOwner(target=GrantTarget(kind=DATABASE, names=(ObjectName(parts=('shop'), position=16))), owner='ada', if_exists=False)
+SetOwner(kind=DATABASE, name=ObjectName(parts=('shop'), position=16), owner='ada', if_exists=False)
 
 REASSIGN OWNED BY ada, bo TO root
 ----
@@ -87,11 +87,11 @@ GrantPrivileges(privileges=(PrivilegeName(name='USAGE', position=7)), target=Gra
 
 ALTER SEQUENCE IF EXISTS numbers OWNER TO ada
 ----
-SetOwner(target=GrantTarget(kind=SEQUENCE, names=(ObjectName(parts=('numbers'), position=26))), owner='ada', if_exists=True)
+SetOwner(kind=SEQUENCE, name=ObjectName(parts=('numbers'), position=26), owner='ada', if_exists=True)
 
 ALTER TYPE mood OWNER TO ada
 ----
-SetOwner(target=GrantTarget(kind=TYPE, names=(ObjectName(parts=('mood'), position=12))), owner='ada', if_exists=False)
+SetOwner(kind=TYPE, name=ObjectName(parts=('mood'), position=12), owner='ada', if_exists=False)
 
 SET ROLE reader
 ----

@@ -75,7 +75,7 @@ HINT: Expected a statement, CHANGEFEED or "(".
 
 LOCK TABLE ONLY shop.a, b IN ACCESS SHARE MODE
 ----
-Maintain(chore=LOCK, tables=(ObjectName(parts=('shop', 'a'), position=17), ObjectName(parts=('b'), position=25)))
+Maintain(tag='LOCK TABLE', notice=None, tables=(ObjectName(parts=('shop', 'a'), position=17), ObjectName(parts=('b'), position=25)))
 
 LOCK TABLE a IN EXCLUSIVE MODE
 ----
