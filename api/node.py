@@ -31,7 +31,7 @@ from ..catalog.store.descriptor_store import DescriptorStore
 from ..catalog.store.node_ids import FIRST_NODE_ID
 from ..catalog.store.secrets import store_secret
 from ..catalog.values.errors import SQLError
-from ..changefeed import JOB_KIND, Changefeeds, ChangefeedServices, LiveFeed
+from ..changefeed import JOB_KIND, Changefeeds, ChangefeedServices, LiveFeed, StoreJobs
 from ..changefeed.backup import Bootstrap, KeyspaceBackups
 from ..changefeed.connections import Sealer
 from ..changefeed.export import Positions
@@ -100,7 +100,7 @@ from ..sql.runtime.relations import orphans
 from ..sql.session.temporary_tables import sweep
 from .audit_log import AuditFile
 from .backup.served import Backups
-from .feeds import ChangefeedResumer, JobServices, ScheduleResumer
+from .feeds import ChangefeedResumer, ScheduleResumer
 from .joined_store import JoinTarget, OracleStore, identify, join_store
 from .loop_delay import LoopDelay
 from .loop_steps import LoopSteps
@@ -467,7 +467,7 @@ async def _assemble(base: _Foundation, leadership: Leadership | None) -> Node:
         analytics=analytics,
         virtual_tables=default_tables(),
         relaxed_lane=offload.lane("relaxed"),
-        jobs=JobServices(feeds, registry, base.node_id, store),
+        jobs=StoreJobs(feeds, registry, base.node_id, store),
         changefeeds=feeds,
         schema_changes=SchemaChanges(store, leased.descriptors),
         images=images,

@@ -29,7 +29,7 @@ from .execute.write.dml import Apart
 from .execute.write.load import LoadMode, LoadReport, load
 from .results.result_batches import ResultBatches
 from .results.results import ClosedOnError, Result, ResultColumn, Row
-from .runtime.services import JobSummary, Services
+from .runtime.services import Services
 from .session.mirror_session import MirrorSession
 from .session.session import Session
 from .session.session_transactions import SessionState
@@ -38,7 +38,6 @@ __all__ = [
     "Analytics",
     "Apart",
     "ClosedOnError",
-    "JobSummary",
     "LoadMode",
     "LoadReport",
     "MirrorSession",

@@ -36,6 +36,7 @@ from ...catalog.schema_change.status import status_of
 from ...catalog.store.descriptor_store import decode_stored
 from ...catalog.store.lease_rows import LEASES, SESSIONS
 from ...catalog.values.column_types import Datum
+from ...changefeed import JobSummary
 from ...changefeed.insight.lag import SizedStore
 from ...kvlayer.clock import MAX_TIMESTAMP, format_timestamp
 from ...kvlayer.keys import index_span
@@ -44,7 +45,7 @@ from ..analyze.calls.oids import index_oid, user_array_oid, user_oid, user_type_
 from ..builtins.type_names import ALL_ROWS
 from ..results.as_of import datetime_of
 from ..results.results import Row, result_columns
-from ..runtime.services import JobSummary, sees
+from ..runtime.services import sees
 from . import described
 from .pg_catalog.namespaces import namespace_rows
 from .pg_catalog.relations import class_rows

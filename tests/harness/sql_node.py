@@ -15,7 +15,7 @@ from typing import Self, cast
 
 import pytest
 
-from tailrace.catalog.jobs import JobRegistry
+from tailrace.catalog.jobs import JobAction, JobRegistry
 from tailrace.catalog.leases import LeaseManager, LivenessSession
 from tailrace.catalog.rights.bootstrap import bootstrap
 from tailrace.catalog.rights.rights_watcher import RightsWatcher
@@ -32,10 +32,12 @@ from tailrace.changefeed import (
     ChangefeedStream,
     DeadLetter,
     FeedRequest,
+    JobSummary,
     Latency,
     ScheduleStatus,
     SpanLag,
     StageReport,
+    StoreJobs,
     Verified,
 )
 from tailrace.changefeed.sinks.sinkless import ChangefeedRow
@@ -45,7 +47,6 @@ from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.txn import Transaction
 from tailrace.sql import (
     Analytics,
-    JobSummary,
     Result,
     Row,
     Services,
@@ -55,7 +56,6 @@ from tailrace.sql.execute.columnar_cache import ColumnarCache
 from tailrace.sql.execute.ddl.analytic_rows import AnalyticRows
 from tailrace.sql.execute.ddl.enum_labels import relabelled_expression
 from tailrace.sql.introspection.registry import default_tables
-from tailrace.sql.syntax.statements import JobAction
 from tests.harness.simulation import Simulation
 from tests.harness.stores import open_store
 
@@ -116,7 +116,7 @@ class RecordedStream:
             yield ChangefeedRow(name, b"[1]", b"{}")
 
 
-class RecordedJobs:
+class RecordedJobs(StoreJobs):
     """The jobs of recorded feeds."""
 
     def __init__(self, feeds: RecordedFeeds) -> None:
@@ -131,8 +131,6 @@ class RecordedJobs:
 
     async def dead_letters(self, job_id: int) -> Sequence[DeadLetter]:
         return []
-
-    async def skip_dead_letters(self, letters: Sequence[DeadLetter]) -> None: ...
 
     async def retry_dead_letters(self, job_id: int, letters: Sequence[DeadLetter]) -> Sequence[str]:
         return []
