@@ -21,6 +21,7 @@ from ...catalog.values.shown_text import shown_text
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
 from ..results.as_of import datetime_of
+from ..variables.variables import SessionVariables
 from .advisory_locks import AdvisoryLock
 
 STATEMENT_SHOWN_MAX = 10_000
@@ -53,6 +54,8 @@ class Activity:
         """The wall's time at which the text that runs came in: statement_timestamp()."""
         self.query_count = 0
         """The statements that have begun."""
+        self.committed_at: Timestamp | None = None
+        """The timestamp of the session's last commit that wrote something."""
         self.on_terminate: Callable[[], None] | None = None
         """Ends the session's connection, where there is one."""
         self._store = store
@@ -64,6 +67,10 @@ class Activity:
     def text_began(self) -> datetime:
         """The time at which the statement that runs began, or the one before."""
         return datetime_of(self._text_began)
+
+    def note_commit(self, at: Timestamp | None) -> None:
+        """The session has committed at `at`, if it has."""
+        self.committed_at = at or self.committed_at
 
     def running(self, text: str) -> Activity:
         """`with activity.running(text):` around the work."""
@@ -153,17 +160,18 @@ class Sessions:
 
 
 class SessionView(Protocol):
-    """A session as pg_stat_activity shows it, and how it is ended."""
+    """A session as others see it, how it is ended, and what its own statements depend on."""
 
     @property
-    def advisory_locks(self) -> Iterable[AdvisoryLock]: ...
-
-    @property
-    def activity(self) -> Activity: ...
+    def user(self) -> str: ...
     @property
     def database(self) -> str: ...
     @property
-    def application_name(self) -> str: ...
+    def variables(self) -> SessionVariables: ...
+    @property
+    def activity(self) -> Activity: ...
+    @property
+    def advisory_locks(self) -> Iterable[AdvisoryLock]: ...
     @property
     def transaction_status(self) -> str: ...
     @property

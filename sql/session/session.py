@@ -17,7 +17,6 @@ from ...catalog.rights.key_errors import told_to
 from ...catalog.rights.rights import Rights
 from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
-from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import KVError
 from ..analyze.types.parameter_types import check_parameters
 from ..execute.admin.jobs import await_jobs, control_jobs, named_jobs
@@ -160,18 +159,10 @@ class Session:
         """A context of the session's own, in which `immediate` is to be asked."""
         return self._turn.context()
 
-    def note_commit(self, at: Timestamp | None) -> None:
-        """The session has committed at `at`, if it has."""
-        self._calls.note_commit(at)
-
     @property
     def rights(self) -> Rights:
         """Everybody's rights as they are now, a value that never changes."""
         return self._services.rights.current
-
-    @property
-    def application_name(self) -> str:
-        return self.variables.get(APPLICATION_NAME)
 
     @property
     def transaction_status(self) -> str:
@@ -357,7 +348,7 @@ class Session:
         async with self._turn:
             try:
                 ended = await self._transactions.commit(self._store.clock.wall.monotonic_ns())
-                self._calls.note_commit(ended.commit_timestamp)
+                self.activity.note_commit(ended.commit_timestamp)
                 self._temporary.note(None, self.database)  # it may have been a COPY
                 await self._settle()
             except BaseException as error:
@@ -463,7 +454,7 @@ class Session:
         try:
             if isinstance(statement, TransactionStatement):
                 result = await self._transactions.run(statement, invocation.parameters)
-                self._calls.note_commit(result.commit_timestamp)
+                self.activity.note_commit(result.commit_timestamp)
                 self._temporary.note(statement, self.database)
                 return result
             if type(statement) in AUDITED:
@@ -473,7 +464,7 @@ class Session:
                     result = await self._run(invocation)
             else:
                 result = await self._run(invocation)
-            self._calls.note_commit(result.commit_timestamp)
+            self.activity.note_commit(result.commit_timestamp)
             self._temporary.note(statement, self.database)
             if type(statement) in AUDITED:
                 self._record(statement, DONE)
@@ -498,7 +489,7 @@ class Session:
                 user=self.user,
                 outcome=outcome,
                 address=self.activity.client_address,
-                application=self.application_name,
+                application=self.variables.get(APPLICATION_NAME),
                 database=self.database,
                 what=told(statement),
             )

@@ -120,7 +120,7 @@ class RecordedJobs(StoreJobs):
     """The jobs of recorded feeds."""
 
     def __init__(self, feeds: RecordedFeeds) -> None:
-        self._feeds = feeds
+        self._recorded = feeds
         self.controlled: list[tuple[int, JobAction]] = []
 
     async def verify(self, job_id: int, *, repairs: bool) -> Verified:
@@ -158,7 +158,7 @@ class RecordedJobs(StoreJobs):
                 sink=sink,
                 resolved=request.at,
             )
-            for number, (request, sink) in enumerate(self._feeds.requests, start=1)
+            for number, (request, sink) in enumerate(self._recorded.requests, start=1)
         ]
 
     async def find(self, job_ids: Sequence[int]) -> Sequence[JobSummary]:

@@ -8,7 +8,7 @@ from ....kvlayer.transaction_modes import LockMode
 from ...analyze.calls.oids import user_oid
 from ...results.results import Row
 from ...runtime.activity import SessionView, shown
-from ...variables.variables import REGISTRY
+from ...variables.variables import APPLICATION_NAME, REGISTRY
 from ..virtual_table import PG_CATALOG, IntrospectionContext, Rows
 
 _MODES = {LockMode.EXCLUSIVE: "ExclusiveLock", LockMode.SHARED: "ShareLock"}
@@ -75,7 +75,7 @@ def _row(session: SessionView, database_id: int | None, open_to_see: bool) -> Ro
     activity = session.activity
     known: Row = (
         database_id, session.database, activity.process_id, None, user_oid(activity.user),
-        activity.user, session.application_name,
+        activity.user, session.variables.get(APPLICATION_NAME),
     )  # fmt: skip
     if not open_to_see:
         return (*known, *[None] * 13, _HIDDEN, None)
