@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from datetime import datetime
+from enum import Enum
 from types import TracebackType
 from typing import Protocol
 from weakref import ref
@@ -159,6 +160,17 @@ class Sessions:
         return iter(list(self._open.values()))
 
 
+class SessionState(Enum):
+    """What ReadyForQuery tells of a session's transaction, in the words of pg_stat_activity for one
+    that runs nothing."""
+
+    IDLE = "idle"
+    IN_TRANSACTION = "idle in transaction"
+    FAILED = "idle in transaction (aborted)"
+
+    __hash__ = object.__hash__  # each answer looks one up, and Enum's is slow
+
+
 class SessionView(Protocol):
     """A session as others see it, how it is ended, and what its own statements depend on."""
 
@@ -173,7 +185,7 @@ class SessionView(Protocol):
     @property
     def advisory_locks(self) -> Iterable[AdvisoryLock]: ...
     @property
-    def transaction_status(self) -> str: ...
+    def state(self) -> SessionState: ...
     @property
     def transaction_opened_at(self) -> datetime | None: ...
     def terminate(self) -> None: ...

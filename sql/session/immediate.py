@@ -47,16 +47,9 @@ from ..plan.needs import Needs
 from ..plan.plans import Plan, SelectPlan, WithPlan
 from ..results.results import ResultColumn, Row
 from ..runtime.activity import SessionView
-from ..runtime.authorization import current_user
 from ..runtime.services import Services
-from ..runtime.transactions import OpenTransaction, lock_timeout
+from ..runtime.transactions import OpenTransaction
 from ..syntax.statements import Query
-from ..variables.variables import (
-    DEFAULT_READ_ONLY,
-    IDLE_IN_TRANSACTION_TIMEOUT,
-    STATEMENT_TIMEOUT,
-    SessionVariables,
-)
 from .cursors import Cursors
 from .prepared import PreparedStatement
 from .session_transactions import SessionTransactions
@@ -113,11 +106,9 @@ class ImmediateStatements:
         self._cursors = cursors
         self._known: dict[PreparedStatement, Known | None] = {}
         """By what is prepared; None for what is not among these statements."""
-        self._facts: tuple[int, str] = (-1, "")
-        """The version of the variables and the database of which all below is true."""
-        self._user = ROOT
-        self._lock_timeout: float | None = None
-        self._limited = self._reads_only = False
+        self._standing, self._database = transactions.standing, session.database
+        """The variables and the database of which what is known is true: plans are kept by the time
+        zone, which is a variable."""
 
     def heard(self) -> None:
         """The session's client has sent something, whatever it is."""
@@ -163,33 +154,24 @@ class ImmediateStatements:
     # What must hold
 
     def _ready(self) -> Immediate:
-        store, variables = self._store, self._session.variables
+        store = self._store
         if store is None or self._turn.locked() or self._transactions.hindered:
             raise TakesWaiting
         if self._cursors.declared or self._turn.temporary.name:
             raise TakesWaiting
-        version, database = self._facts
-        if version != variables.version or database != self._session.database:
-            self._learn(variables)
-        if self._limited:
+        standing, database = self._transactions.standing, self._session.database
+        if standing is not self._standing or database != self._database:
+            self._known.clear()
+            self._standing, self._database = standing, database
+        if standing.timed:
             raise TakesWaiting
         return store
-
-    def _learn(self, variables: SessionVariables) -> None:
-        """Reads what the variables say. Plans are kept by the time zone, which is one of them."""
-        get = variables.get
-        self._known.clear()
-        self._user = current_user(variables)
-        self._lock_timeout = lock_timeout(variables)
-        self._limited = bool(get(STATEMENT_TIMEOUT) or get(IDLE_IN_TRANSACTION_TIMEOUT))
-        self._reads_only = get(DEFAULT_READ_ONLY)
-        self._facts = variables.version, self._session.database
 
     def _find(self, statement: PreparedStatement) -> Known:
         known = self._known.get(statement)
         if known is None:
             known = self._learned(statement)
-        user = self._user
+        user = self._standing.user
         if user != ROOT and not self._rights.current.known_met(user, known.needs):
             raise TakesWaiting
         return known
@@ -254,7 +236,7 @@ class ImmediateStatements:
         claim_end: Timestamp,
     ) -> Outcome:
         plan = known.write
-        if plan is None or self._reads_only:
+        if plan is None or self._standing.modes.read_only:
             raise TakesWaiting
         called_ns = self._services.store.clock.wall.monotonic_ns()
         evaluate = finished(evaluating(plan, bindings))
@@ -287,7 +269,7 @@ class ImmediateStatements:
         if not opened.scope.take(known.table, transaction.read_timestamp):
             self._forget(known)
             raise TakesWaiting
-        transaction.lock_timeout = self._lock_timeout
+        transaction.lock_timeout = self._standing.lock_timeout
         bindings = self._bindings(known, parameters, opened.began)
         if known.read is not None:
             key = known.read.key(bindings)

@@ -39,7 +39,7 @@ from ..execute.write.sequences import SessionSequences
 from ..parse import ParsedText
 from ..results.errors import told_of
 from ..results.results import ClosedOnError, Result, ResultColumn
-from ..runtime.activity import Activity
+from ..runtime.activity import Activity, SessionState
 from ..runtime.advisory_locks import AdvisoryLocks
 from ..runtime.analytic_lanes import ANALYTICAL_TIMEOUT, Asker, untimed
 from ..runtime.audited import AUDITED, told
@@ -49,12 +49,10 @@ from ..runtime.authorization import (
     act_as_login,
     begin_as,
     check_database,
-    current_user,
-    session_user,
 )
 from ..runtime.plan_cache import Prepared
 from ..runtime.services import Services
-from ..runtime.transactions import OpenTransaction, lock_timeout
+from ..runtime.transactions import OpenTransaction
 from ..syntax import statements
 from ..syntax.changefeed_statements import FetchSubscription
 from ..syntax.rights_statements import ActAs
@@ -66,7 +64,7 @@ from .cursors import Cursors
 from .immediate import ImmediateStatements
 from .prepared import PreparedStatement, Preparing, invocation_of, joins_batch, statements_of
 from .prepared_names import PreparedNames
-from .session_transactions import SessionState, SessionTransactions, refuse_where_it_stands
+from .session_transactions import SessionTransactions, refuse_where_it_stands
 from .session_turn import SessionTurn
 from .temporary_tables import TemporaryTables
 
@@ -89,8 +87,6 @@ class Session:
         self.login = user
         self.variables = SessionVariables()
         begin_as(self.variables, user, services.rights)
-        self._facts_known: tuple[str, str, float | None] = (user, user, None)
-        self._facts_version = -1
         self._services = services
         self._store = services.store
         share = services.write_shares.of_session(user)
@@ -122,17 +118,7 @@ class Session:
     @property
     def user(self) -> str:
         """The user whose rights its statements have: see `authorization`."""
-        return self._facts[0]
-
-    @property
-    def _facts(self) -> tuple[str, str, float | None]:
-        """The current user, the session's, and the lock timeout, as the variables say."""
-        variables = self.variables
-        if self._facts_version != variables.version:
-            self._facts_version = variables.version
-            users = current_user(variables), session_user(variables)
-            self._facts_known = (*users, lock_timeout(variables))
-        return self._facts_known
+        return self._transactions.standing.user
 
     @property
     def terminated(self) -> SQLError | None:
@@ -163,10 +149,6 @@ class Session:
     def rights(self) -> Rights:
         """Everybody's rights as they are now, a value that never changes."""
         return self._services.rights.current
-
-    @property
-    def transaction_status(self) -> str:
-        return self._transactions.state.value
 
     @property
     def transaction_opened_at(self) -> datetime | None:
@@ -571,17 +553,17 @@ class Session:
         return await (work() if self._open is None else self._open.statement(work))
 
     def _execution(self, invocation: Invocation, statement: PlannedStatement) -> Execution:
-        user, of_session, lock_seconds = self._facts
+        standing = self._transactions.standing
         return Execution(
             services=self._services,
             invocation=invocation,
             statement=statement,
             database=self.database,
-            user=user,
-            session_user=of_session,
+            user=standing.user,
+            session_user=standing.session_user,
             process_id=self.activity.process_id,
             text_began_us=self.activity.text_began_us,
-            lock_timeout=lock_seconds,
+            lock_timeout=standing.lock_timeout,
             sequences=self._sequences,
             variables=self.variables,
             calls=self._calls,

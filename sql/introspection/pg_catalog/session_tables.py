@@ -46,13 +46,6 @@ async def setting_rows(context: IntrospectionContext) -> Rows:
 
 _HIDDEN = "<insufficient privilege>"
 
-_IDLE = {
-    "NoTxn": "idle",
-    "Open": "idle in transaction",
-    "Aborted": "idle in transaction (aborted)",
-}
-"""States of sessions that run nothing, by those of their transactions."""
-
 
 @PG_CATALOG.table("""pg_stat_activity 41
     datid:o datname pid:i leader_pid:i usesysid:o usename application_name client_addr
@@ -85,6 +78,6 @@ def _row(session: SessionView, database_id: int | None, open_to_see: bool) -> Ro
         *known, activity.client_address or None, None, None, activity.began,
         session.transaction_opened_at, activity.text_began, None,
         *(("Lock", "advisory") if waits else (None, None)),
-        "active" if running else _IDLE[session.transaction_status], None, None, None,
+        "active" if running else session.state.value, None, None, None,
         shown(activity.text if running else activity.last_text), "client backend",
     )  # fmt: skip
