@@ -93,7 +93,7 @@ from ..sql.execute.ddl.enum_labels import relabelled_expression
 from ..sql.execute.query.feed_queries import FeedQueries
 from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
 from ..sql.execute.write.relaxed_load import RelaxedLogs
-from ..sql.introspection.registry import default_tables
+from ..sql.introspection.registry import find_virtual
 from ..sql.runtime.analytic_lanes import Lanes, asker
 from ..sql.runtime.keyspaces import RawKeyspaces
 from ..sql.runtime.relations import orphans
@@ -465,7 +465,7 @@ async def _assemble(base: _Foundation, leadership: Leadership | None) -> Node:
         catalog=Catalog(leased.descriptors),
         leases=leased.leases,
         analytics=analytics,
-        virtual_tables=default_tables(),
+        find_virtual=find_virtual,
         relaxed_lane=offload.lane("relaxed"),
         jobs=StoreJobs(feeds, registry, base.node_id, store),
         changefeeds=feeds,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
@@ -16,7 +16,6 @@ from ...catalog.rights.rights import Rights
 from ...catalog.rights.rights_watcher import RightsWatcher
 from ...catalog.schema_change.jobs import SchemaChanges
 from ...catalog.store.catalog import Catalog
-from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
 from ...changefeed import Changefeeds, StoreJobs
 from ...kvlayer.access import StoreAccess, Transaction
@@ -54,7 +53,9 @@ class Services:
     changefeeds: Changefeeds
     schema_changes: SchemaChanges
     rights: RightsWatcher
-    virtual_tables: VirtualTables
+    find_virtual: Callable[[Sequence[str]], TableDescriptor | None]
+    """Returns the virtual table of a name as written; None where it is not of a virtual schema.
+    Raises SQLError 42P01 for a table that such a schema lacks."""
     relaxed_lane: OffloadLane
     """The lane in which many events of relaxed logs are read, beside the loop."""
     plans: PlanCache = field(default_factory=PlanCache)
@@ -88,33 +89,6 @@ class Services:
         finally:
             if opened is None:
                 await reader.rollback()
-
-
-class ListedTable(Protocol):
-    """A virtual table, as names find it and tables about tables list it."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def schema(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def columns(self) -> Mapping[str, ColumnType]: ...
-
-
-class VirtualTables(Protocol):
-    """Virtual tables by schema and name. Every database has them all."""
-
-    def find(self, parts: Sequence[str]) -> TableDescriptor | None:
-        """The table of a name as written; None where the name is not of a virtual schema.
-
-        Raises SQLError 42P01 for a table that such a schema lacks.
-        """
-
-    def of(self, descriptor: TableDescriptor) -> ListedTable: ...
-
-    def __iter__(self) -> Iterator[ListedTable]: ...
 
 
 @runtime_checkable

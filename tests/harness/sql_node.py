@@ -55,7 +55,7 @@ from tailrace.sql import (
 from tailrace.sql.execute.columnar_cache import ColumnarCache
 from tailrace.sql.execute.ddl.analytic_rows import AnalyticRows
 from tailrace.sql.execute.ddl.enum_labels import relabelled_expression
-from tailrace.sql.introspection.registry import default_tables
+from tailrace.sql.introspection.registry import find_virtual
 from tests.harness.simulation import Simulation
 from tests.harness.stores import open_store
 
@@ -232,7 +232,7 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
         catalog=Catalog(descriptors),
         leases=leases,
         analytics=analytics,
-        virtual_tables=default_tables(),
+        find_virtual=find_virtual,
         relaxed_lane=sim.offload,
         jobs=jobs,
         changefeeds=feeds,

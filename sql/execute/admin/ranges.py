@@ -50,7 +50,7 @@ async def run_ranges(
 
 
 async def _table(actor: Actor, name: ObjectName) -> TableDescriptor:
-    if actor.services.virtual_tables.find(name.parts) is not None:
+    if actor.services.find_virtual(name.parts) is not None:
         raise SQLError("42809", f'"{name}" is computed and has no ranges', position=name.position)
     table = await resolve(actor.services, actor.reader, name, actor.database)
     if table.view is not None:
