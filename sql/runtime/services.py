@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
 
 from ...cached import cached_property
 from ...catalog.descriptors.descriptor import TableDescriptor
@@ -20,9 +19,8 @@ from ...catalog.values.errors import SQLError
 from ...changefeed import Changefeeds, StoreJobs
 from ...kvlayer.access import StoreAccess, Transaction
 from ...kvlayer.process.offload import OffloadLane
-from ...kvlayer.ranges import RangeInfo
+from ...kvlayer.ranges import RangedStore
 from ...kvlayer.raw import Leadership
-from ...kvlayer.span import Span
 from ...kvlayer.write_shares import WriteShares
 from ..analyze.calls.row_calls import Generators
 from ..analyze.default_expressions import StoreGenerators
@@ -91,18 +89,9 @@ class Services:
                 await reader.rollback()
 
 
-@runtime_checkable
-class RangeStore(Protocol):
-    """A store whose ranges can be changed."""
-
-    async def split(self, key: bytes) -> None: ...
-    async def unsplit(self, key: bytes) -> None: ...
-    def ranges(self, span: Span) -> list[RangeInfo]: ...
-
-
-def ranged_store(store: StoreAccess) -> RangeStore:
+def ranged_store(store: StoreAccess) -> RangedStore:
     """The store, where its ranges are in this process. Raises SQLError 0A000."""
-    if not isinstance(store, RangeStore):
+    if not isinstance(store, RangedStore):
         raise SQLError(
             "0A000",
             "ranges are shown and changed on the node that has the store",
