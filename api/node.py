@@ -31,7 +31,7 @@ from ..catalog.store.descriptor_store import DescriptorStore
 from ..catalog.store.node_ids import FIRST_NODE_ID
 from ..catalog.store.secrets import store_secret
 from ..catalog.values.errors import SQLError
-from ..changefeed import JOB_KIND, Changefeeds, ChangefeedServices, LiveFeed
+from ..changefeed import JOB_KIND, Changefeeds, ChangefeedServices, LiveFeed, StoreJobs
 from ..changefeed.backup import Bootstrap, KeyspaceBackups
 from ..changefeed.connections import Sealer
 from ..changefeed.export import Positions
@@ -93,14 +93,14 @@ from ..sql.execute.ddl.enum_labels import relabelled_expression
 from ..sql.execute.query.feed_queries import FeedQueries
 from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
 from ..sql.execute.write.relaxed_load import RelaxedLogs
-from ..sql.introspection.registry import default_tables
+from ..sql.introspection.registry import find_virtual
 from ..sql.runtime.analytic_lanes import Lanes, asker
 from ..sql.runtime.keyspaces import RawKeyspaces
 from ..sql.runtime.relations import orphans
 from ..sql.session.temporary_tables import sweep
 from .audit_log import AuditFile
 from .backup.served import Backups
-from .feeds import ChangefeedResumer, JobServices, ScheduleResumer
+from .feeds import ChangefeedResumer, ScheduleResumer
 from .joined_store import JoinTarget, OracleStore, identify, join_store
 from .loop_delay import LoopDelay
 from .loop_steps import LoopSteps
@@ -465,9 +465,9 @@ async def _assemble(base: _Foundation, leadership: Leadership | None) -> Node:
         catalog=Catalog(leased.descriptors),
         leases=leased.leases,
         analytics=analytics,
-        virtual_tables=default_tables(),
+        find_virtual=find_virtual,
         relaxed_lane=offload.lane("relaxed"),
-        jobs=JobServices(feeds, registry, base.node_id, store),
+        jobs=StoreJobs(feeds, registry, base.node_id, store),
         changefeeds=feeds,
         schema_changes=SchemaChanges(store, leased.descriptors),
         images=images,

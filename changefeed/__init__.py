@@ -39,6 +39,7 @@ from .jobs.services import ChangefeedServices
 from .pipeline.live import FeedState, FeedStopped, LiveFeed
 from .pipeline.stage_times import Latency
 from .schedules import SCHEDULE_KIND, SCHEDULE_QUOTA, ScheduleStatus, parse_schedule_options
+from .store_jobs import JobSummary, StoreJobs
 from .streams.stream import ChangefeedStream
 from .subscriptions import (
     SUBSCRIPTION_QUOTA,
@@ -72,6 +73,7 @@ __all__ = [
     "FeedState",
     "FeedStatus",
     "FeedStopped",
+    "JobSummary",
     "KeyspacePart",
     "Latency",
     "LiveFeed",
@@ -80,6 +82,7 @@ __all__ = [
     "SetOptions",
     "SpanLag",
     "StageReport",
+    "StoreJobs",
     "Subscription",
     "SubscriptionReader",
     "TargetAction",

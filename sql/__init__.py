@@ -29,16 +29,15 @@ from .execute.write.dml import Apart
 from .execute.write.load import LoadMode, LoadReport, load
 from .results.result_batches import ResultBatches
 from .results.results import ClosedOnError, Result, ResultColumn, Row
-from .runtime.services import JobSummary, Services
+from .runtime.activity import SessionState
+from .runtime.services import Services
 from .session.mirror_session import MirrorSession
 from .session.session import Session
-from .session.session_transactions import SessionState
 
 __all__ = [
     "Analytics",
     "Apart",
     "ClosedOnError",
-    "JobSummary",
     "LoadMode",
     "LoadReport",
     "MirrorSession",

@@ -8,11 +8,10 @@ import re
 import msgspec
 
 from ...catalog.jobs import JobState
-from ...changefeed import JOB_KIND
+from ...changefeed import JOB_KIND, JobSummary
 from ...changefeed.pipeline.live import FeedState, LiveFeed
 from ...changefeed.pipeline.stage_times import Milestone
 from ...kvlayer.clock import seconds_between
-from ...sql import JobSummary
 from ..node import Node
 
 FRESH_SECONDS = 0.5

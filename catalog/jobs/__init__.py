@@ -18,13 +18,14 @@ from .record import JobRecord
 from .registry import RETENTION, JobRegistry
 from .resumer import JobContext, Resumer
 from .runner import BACKOFF_MAX, BACKOFF_MIN, Backoff
-from .states import JobState
+from .states import JobAction, JobState
 
 __all__ = [
     "BACKOFF_MAX",
     "BACKOFF_MIN",
     "RETENTION",
     "Backoff",
+    "JobAction",
     "JobContext",
     "JobFenced",
     "JobNotFound",

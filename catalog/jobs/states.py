@@ -40,6 +40,14 @@ class JobState(Enum):
         return self in _CLAIMABLE
 
 
+class JobAction(Enum):
+    """Requests of users."""
+
+    CANCEL = "CANCEL"
+    PAUSE = "PAUSE"
+    RESUME = "RESUME"
+
+
 class JobEvent(Enum):
     CLAIM = "claim"  # a node takes it up
     REQUEST_PAUSE = "pause"  # PAUSE JOB

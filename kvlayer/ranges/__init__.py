@@ -20,7 +20,7 @@ from .ingest import carry_out
 from .leadership import change_role
 from .parts import StoreParts
 from .queue import RangeQueue
-from .range_info import RangeInfo
+from .range_info import RangedStore, RangeInfo
 from .range_store import RangeStore
 from .recovery import begin_incarnation, load_ranges, recover, replay
 
@@ -28,6 +28,7 @@ __all__ = [
     "RangeInfo",
     "RangeQueue",
     "RangeStore",
+    "RangedStore",
     "StoreParts",
     "begin_incarnation",
     "carry_out",

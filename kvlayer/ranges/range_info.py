@@ -1,8 +1,9 @@
-"""The description of a range for people."""
+"""The description of a range for people, and the stores that give one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from ..clock import Timestamp
 from ..span import Span
@@ -48,3 +49,17 @@ class RangeInfo:
             max_timestamp=found.max_timestamp,
             sticky_until=found.descriptor.sticky_until,
         )
+
+
+@runtime_checkable
+class RangedStore(Protocol):
+    """A store whose ranges are in this process: `Store`, and no `RemoteStore`."""
+
+    def ranges(self, span: Span) -> list[RangeInfo]: ...
+
+    async def span_bytes(self, span: Span) -> int | None:
+        """About what its versions take; None where that is not known."""
+        ...
+
+    async def split(self, key: bytes) -> None: ...
+    async def unsplit(self, key: bytes) -> None: ...

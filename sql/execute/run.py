@@ -307,12 +307,10 @@ async def _plan(
     execution: Execution, scope: LeaseScope, at: Timestamp, transaction: Transaction | None
 ) -> Plan:
     """The plan of a statement. One in a transaction may see tables that nobody else does."""
-    known = execution.invocation.prepared.plan(execution.invocation.index, execution.database)
-    if known is not None and await holds(known, scope, at, changed_tables(transaction)):
+    kept = execution.invocation.prepared.kept(execution.invocation.index, execution.database)
+    if kept is not None and await holds(kept[0], scope, at, changed_tables(transaction)):
+        known, needs = kept
         if execution.user != ROOT:
-            needs = execution.invocation.prepared.needs(
-                execution.invocation.index, execution.database
-            )
             await require(execution.services, execution.user, needs, transaction)
         return known
     services, database = execution.services, execution.database

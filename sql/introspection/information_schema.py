@@ -10,7 +10,7 @@ from ...catalog.values.type_kinds import TypeKind
 from . import described
 from .rights import privileges_on
 from .type_rows import standard_words, udt_name, user_types
-from .virtual_table import INFORMATION_SCHEMA, IntrospectionContext, Rows
+from .virtual_table import INFORMATION_SCHEMA, IntrospectionContext, Rows, virtual_tables
 
 _BITS = {"INT2": 16, "INT4": 32, "INT8": 64, "FLOAT4": 24, "FLOAT8": 53}
 _BYTES_OF_CHARACTER = 4
@@ -64,7 +64,7 @@ async def _visible_tables(context: IntrospectionContext) -> list[described.Descr
 async def _schemata(context: IntrospectionContext) -> Rows:
     catalog, reader = context.services.catalog, context.reader
     stored = await catalog.list_schemas(reader, context.database)
-    virtual = {table.schema for table in context.services.virtual_tables}
+    virtual = {table.schema for table in virtual_tables()}
     rights = await read_rights(context.reader)
     for name in [*stored, *sorted(virtual)]:
         owner = ROOT
@@ -83,7 +83,7 @@ async def _tables(context: IntrospectionContext) -> Rows:
         (found.schema, found.table.name, "BASE TABLE" if found.table.view is None else "VIEW")
         for found in await _visible_tables(context)
     ]
-    virtual = context.services.virtual_tables
+    virtual = virtual_tables()
     for schema, name, kind in (*known, *((of.schema, of.name, "SYSTEM VIEW") for of in virtual)):
         insertable = _yes(kind == "BASE TABLE")
         yield (context.database, schema, name, kind, *[None] * 5, insertable, "NO", None)

@@ -24,7 +24,7 @@ from ...catalog.rights.rights import Rights, initial_grants, read_rights
 from ...catalog.rights.users import ADMIN, PUBLIC, list_users
 from ..analyze.calls.oids import user_oid
 from . import described
-from .virtual_table import TAILRACE_INTERNAL, IntrospectionContext, Rows
+from .virtual_table import TAILRACE_INTERNAL, IntrospectionContext, Rows, virtual_tables
 
 _ALSO = {Privilege.DROP: "TRUNCATE"}
 """PostgreSQL's privileges that another privilege allows here."""
@@ -79,7 +79,7 @@ async def grant_rows(context: IntrospectionContext) -> Rows:
             for name in (privilege.name, _ALSO.get(privilege)):
                 if name is not None:
                     yield (thing.id, kind, thing.name, full_name, grantee, name, grantable)
-    for table in context.services.virtual_tables:
+    for table in virtual_tables():
         full_name = f"{table.schema}.{table.name}"
         yield (table.id, "table", table.name, full_name, PUBLIC, "SELECT", False)
 

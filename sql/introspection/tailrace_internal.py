@@ -36,15 +36,16 @@ from ...catalog.schema_change.status import status_of
 from ...catalog.store.descriptor_store import decode_stored
 from ...catalog.store.lease_rows import LEASES, SESSIONS
 from ...catalog.values.column_types import Datum
-from ...changefeed.insight.lag import SizedStore
+from ...changefeed import JobSummary
 from ...kvlayer.clock import MAX_TIMESTAMP, format_timestamp
 from ...kvlayer.keys import index_span
+from ...kvlayer.ranges import RangedStore
 from ...kvlayer.span import Span
 from ..analyze.calls.oids import index_oid, user_array_oid, user_oid, user_type_oid
 from ..builtins.type_names import ALL_ROWS
 from ..results.as_of import datetime_of
 from ..results.results import Row, result_columns
-from ..runtime.services import JobSummary, sees
+from ..runtime.services import sees
 from . import described
 from .pg_catalog.namespaces import namespace_rows
 from .pg_catalog.relations import class_rows
@@ -234,7 +235,7 @@ async def database_size_rows(context: IntrospectionContext) -> Rows:
 
 async def _bytes(context: IntrospectionContext, span: Span) -> int | None:
     store = context.services.store
-    return await store.span_bytes(span) if isinstance(store, SizedStore) else None
+    return await store.span_bytes(span) if isinstance(store, RangedStore) else None
 
 
 def _total(sizes: Sequence[int | None]) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -108,8 +108,8 @@ class VirtualSchema:
     """
 
     def __init__(self, name: str, first_id: int) -> None:
-        self.tables: list[VirtualTable] = []
-        self._name = name
+        self.name = name
+        self.tables: dict[str, VirtualTable] = {}
         self._first_id = first_id
 
     def table(self, text: str) -> Callable[[RowSource], RowSource]:
@@ -118,7 +118,8 @@ class VirtualSchema:
 
         def declare(rows: RowSource) -> RowSource:
             table_id, types = self._first_id - int(number), typed_columns(columns, _LETTERS)
-            self.tables.append(VirtualTable(table_id, self._name, name, types, rows))
+            assert name not in self.tables, name
+            self.tables[name] = VirtualTable(table_id, self.name, name, types, rows)
             return rows
 
         return declare
@@ -133,3 +134,10 @@ class VirtualSchema:
 PG_CATALOG = VirtualSchema("pg_catalog", -200)
 INFORMATION_SCHEMA = VirtualSchema("information_schema", -300)
 TAILRACE_INTERNAL = VirtualSchema("tailrace_internal", -100)
+SCHEMAS = (TAILRACE_INTERNAL, PG_CATALOG, INFORMATION_SCHEMA)
+
+
+def virtual_tables() -> Iterator[VirtualTable]:
+    """All of them, which every database has."""
+    for schema in SCHEMAS:
+        yield from schema.tables.values()

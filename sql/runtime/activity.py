@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from datetime import datetime
+from enum import Enum
 from types import TracebackType
 from typing import Protocol
 from weakref import ref
@@ -21,6 +22,7 @@ from ...catalog.values.shown_text import shown_text
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
 from ..results.as_of import datetime_of
+from ..variables.variables import SessionVariables
 from .advisory_locks import AdvisoryLock
 
 STATEMENT_SHOWN_MAX = 10_000
@@ -53,6 +55,8 @@ class Activity:
         """The wall's time at which the text that runs came in: statement_timestamp()."""
         self.query_count = 0
         """The statements that have begun."""
+        self.committed_at: Timestamp | None = None
+        """The timestamp of the session's last commit that wrote something."""
         self.on_terminate: Callable[[], None] | None = None
         """Ends the session's connection, where there is one."""
         self._store = store
@@ -64,6 +68,10 @@ class Activity:
     def text_began(self) -> datetime:
         """The time at which the statement that runs began, or the one before."""
         return datetime_of(self._text_began)
+
+    def note_commit(self, at: Timestamp | None) -> None:
+        """The session has committed at `at`, if it has."""
+        self.committed_at = at or self.committed_at
 
     def running(self, text: str) -> Activity:
         """`with activity.running(text):` around the work."""
@@ -152,20 +160,32 @@ class Sessions:
         return iter(list(self._open.values()))
 
 
+class SessionState(Enum):
+    """What ReadyForQuery tells of a session's transaction, in the words of pg_stat_activity for one
+    that runs nothing."""
+
+    IDLE = "idle"
+    IN_TRANSACTION = "idle in transaction"
+    FAILED = "idle in transaction (aborted)"
+
+    __hash__ = object.__hash__  # each answer looks one up, and Enum's is slow
+
+
 class SessionView(Protocol):
-    """A session as pg_stat_activity shows it, and how it is ended."""
+    """A session as others see it, how it is ended, and what its own statements depend on."""
 
     @property
-    def advisory_locks(self) -> Iterable[AdvisoryLock]: ...
-
-    @property
-    def activity(self) -> Activity: ...
+    def user(self) -> str: ...
     @property
     def database(self) -> str: ...
     @property
-    def application_name(self) -> str: ...
+    def variables(self) -> SessionVariables: ...
     @property
-    def transaction_status(self) -> str: ...
+    def activity(self) -> Activity: ...
+    @property
+    def advisory_locks(self) -> Iterable[AdvisoryLock]: ...
+    @property
+    def state(self) -> SessionState: ...
     @property
     def transaction_opened_at(self) -> datetime | None: ...
     def terminate(self) -> None: ...

@@ -57,6 +57,10 @@ PLANS_MAX = 100
 """Plans of one text: statements, databases, zones, and sessions with temporary tables."""
 
 
+KeptPlan = tuple[Plan, Needs]
+"""A plan, and the privileges that it needs."""
+
+
 class Prepared:
     """One text: its statements and, by statement and current database, their plans.
 
@@ -64,7 +68,7 @@ class Prepared:
     """
 
     __slots__ = (
-        "_needs", "_plans", "_template", "_text", "lengthy", "lengthy_trees", "parameter_count",
+        "_plans", "_template", "_text", "lengthy", "lengthy_trees", "parameter_count",
         "slots", "statements",
     )  # fmt: skip
 
@@ -75,8 +79,7 @@ class Prepared:
         self.statements: tuple[Statement, ...] = parsed.statements
         self.parameter_count = parsed.parameter_count
         self.slots: tuple[int, ...] = ()
-        self._plans: dict[tuple[int, str], Plan] = {}
-        self._needs: dict[tuple[int, str], Needs] = {}
+        self._plans: dict[tuple[int, str], KeptPlan] = {}
         self._template: Template | None = None
         self._text = ""
 
@@ -96,21 +99,14 @@ class Prepared:
         (statement,) = parse(self._text).statements
         return statement
 
-    def plan(self, index: int, database: str) -> Plan | None:
+    def kept(self, index: int, database: str) -> KeptPlan | None:
         return self._plans.get((index, zoned(database)))
-
-    def needs(self, index: int, database: str) -> Needs:
-        """The privileges that the plan needs."""
-        return self._needs[index, zoned(database)]
 
     def keep(self, index: int, database: str, plan: Plan, needs: Needs) -> None:
         key = index, zoned(database)
         if key not in self._plans and len(self._plans) >= PLANS_MAX:
-            oldest = next(iter(self._plans))
-            del self._plans[oldest]
-            self._needs.pop(oldest, None)
-        self._plans[key] = plan
-        self._needs[key] = needs
+            del self._plans[next(iter(self._plans))]
+        self._plans[key] = plan, needs
 
 
 def zoned(database: str) -> str:
@@ -135,7 +131,7 @@ class Template:
         shared = self.prepared
         made = Prepared(ParsedText(shared.statements, 0), lengthy=shared.lengthy)
         made.slots = numbers
-        made._plans, made._needs = shared._plans, shared._needs
+        made._plans = shared._plans
         made._template, made._text = self, text
         return made
 

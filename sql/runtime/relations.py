@@ -346,7 +346,7 @@ async def resolve(
     """The table or view behind a name as `reader` sees it, or the keyspace where it is asked for
     `keyspaces` too. Raises SQLError with its position."""
     with at(name.position):
-        virtual = services.virtual_tables.find(name.parts)
+        virtual = services.find_virtual(name.parts)
     if virtual is not None:
         return virtual
     table = await find_table(services, reader, name, database, views=True, keyspaces=keyspaces)

@@ -27,7 +27,6 @@ way, which meets it again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from msgspec import Struct
 
@@ -47,17 +46,10 @@ from ..execute.write.dml import DML, at_once_applies, evaluating, run_in, tag_of
 from ..plan.needs import Needs
 from ..plan.plans import Plan, SelectPlan, WithPlan
 from ..results.results import ResultColumn, Row
-from ..runtime.activity import Activity
-from ..runtime.authorization import current_user
+from ..runtime.activity import SessionView
 from ..runtime.services import Services
-from ..runtime.transactions import OpenTransaction, lock_timeout
+from ..runtime.transactions import OpenTransaction
 from ..syntax.statements import Query
-from ..variables.variables import (
-    DEFAULT_READ_ONLY,
-    IDLE_IN_TRANSACTION_TIMEOUT,
-    STATEMENT_TIMEOUT,
-    SessionVariables,
-)
 from .cursors import Cursors
 from .prepared import PreparedStatement
 from .session_transactions import SessionTransactions
@@ -92,19 +84,6 @@ class Known(Struct, frozen=True):
     write: DML | None
 
 
-class Owner(Protocol):
-    """The session, as far as its statements depend on it."""
-
-    @property
-    def database(self) -> str: ...
-    @property
-    def variables(self) -> SessionVariables: ...
-    @property
-    def activity(self) -> Activity: ...
-
-    def note_commit(self, at: Timestamp | None) -> None: ...
-
-
 class ImmediateStatements:
     """Carries out statements of one session at once. Every method raises TakesWaiting, for errors
     too: the ordinary way meets them again, and tells of them."""
@@ -112,7 +91,7 @@ class ImmediateStatements:
     def __init__(
         self,
         services: Services,
-        owner: Owner,
+        session: SessionView,
         turn: SessionTurn,
         transactions: SessionTransactions,
         cursors: Cursors,
@@ -121,22 +100,20 @@ class ImmediateStatements:
         self._leases = services.leases
         self._rights = services.rights
         self._store = services.store.immediate
-        self._owner = owner
+        self._session = session
         self._turn = turn
         self._transactions = transactions
         self._cursors = cursors
         self._known: dict[PreparedStatement, Known | None] = {}
         """By what is prepared; None for what is not among these statements."""
-        self._facts: tuple[int, str] = (-1, "")
-        """The version of the variables and the database of which all below is true."""
-        self._user = ROOT
-        self._lock_timeout: float | None = None
-        self._limited = self._reads_only = False
+        self._standing, self._database = transactions.standing, session.database
+        """The variables and the database of which what is known is true: plans are kept by the time
+        zone, which is a variable."""
 
     def heard(self) -> None:
         """The session's client has sent something, whatever it is."""
         if self._store is not None:
-            self._store.heard(self._owner.activity.process_id)
+            self._store.heard(self._session.activity.process_id)
 
     def run(self, statement: PreparedStatement, parameters: Sequence[object]) -> Outcome:
         """Runs a prepared statement by itself, or in the open transaction."""
@@ -161,7 +138,7 @@ class ImmediateStatements:
             self._transactions.begin_at_once()
         except Exception as error:
             raise TakesWaiting from error
-        self._owner.activity.begin(text)
+        self._session.activity.begin(text)
         return Outcome("BEGIN")
 
     def commit(self, text: str) -> Outcome:
@@ -170,40 +147,31 @@ class ImmediateStatements:
             commit = self._transactions.commit_at_once(self._ready())
         except Exception as error:
             raise TakesWaiting from error
-        self._owner.note_commit(commit.timestamp)
-        self._owner.activity.begin(text)
+        self._session.activity.note_commit(commit.timestamp)
+        self._session.activity.begin(text)
         return Outcome("COMMIT", release=commit.release)
 
     # What must hold
 
     def _ready(self) -> Immediate:
-        store, variables = self._store, self._owner.variables
+        store = self._store
         if store is None or self._turn.locked() or self._transactions.hindered:
             raise TakesWaiting
         if self._cursors.declared or self._turn.temporary.name:
             raise TakesWaiting
-        version, database = self._facts
-        if version != variables.version or database != self._owner.database:
-            self._learn(variables)
-        if self._limited:
+        standing, database = self._transactions.standing, self._session.database
+        if standing is not self._standing or database != self._database:
+            self._known.clear()
+            self._standing, self._database = standing, database
+        if standing.timed:
             raise TakesWaiting
         return store
-
-    def _learn(self, variables: SessionVariables) -> None:
-        """Reads what the variables say. Plans are kept by the time zone, which is one of them."""
-        get = variables.get
-        self._known.clear()
-        self._user = current_user(variables)
-        self._lock_timeout = lock_timeout(variables)
-        self._limited = bool(get(STATEMENT_TIMEOUT) or get(IDLE_IN_TRANSACTION_TIMEOUT))
-        self._reads_only = get(DEFAULT_READ_ONLY)
-        self._facts = variables.version, self._owner.database
 
     def _find(self, statement: PreparedStatement) -> Known:
         known = self._known.get(statement)
         if known is None:
             known = self._learned(statement)
-        user = self._user
+        user = self._standing.user
         if user != ROOT and not self._rights.current.known_met(user, known.needs):
             raise TakesWaiting
         return known
@@ -211,15 +179,12 @@ class ImmediateStatements:
     def _learned(self, statement: PreparedStatement) -> Known:
         if statement in self._known or len(statement.text) > TEXT_LENGTH_MAX:
             raise TakesWaiting  # for good
-        prepared, database = statement.prepared, self._owner.database
-        plan = prepared.plan(statement.index, database)
-        if plan is None:
+        kept = statement.prepared.kept(statement.index, self._session.database)
+        if kept is None:
             raise TakesWaiting  # until it has been planned
         if len(self._known) >= KNOWN_MAX:
             self._known.clear()
-        known = self._known[statement] = _known(
-            statement, plan, prepared.needs(statement.index, database)
-        )
+        known = self._known[statement] = _known(statement, *kept)
         if known is None:
             raise TakesWaiting
         return known
@@ -259,7 +224,7 @@ class ImmediateStatements:
         rows: Sequence[Row] = ()
         if key is not None:
             rows = read.rows(key, store.get(key, at), bindings)
-        self._owner.activity.begin(known.statement.text)
+        self._session.activity.begin(known.statement.text)
         return Outcome(ROW_TAGS[len(rows)], read.names, rows)
 
     def _write(
@@ -271,7 +236,7 @@ class ImmediateStatements:
         claim_end: Timestamp,
     ) -> Outcome:
         plan = known.write
-        if plan is None or self._reads_only:
+        if plan is None or self._standing.modes.read_only:
             raise TakesWaiting
         called_ns = self._services.store.clock.wall.monotonic_ns()
         evaluate = finished(evaluating(plan, bindings))
@@ -279,8 +244,8 @@ class ImmediateStatements:
             evaluate, at=at, deadline=lambda: claim_end, commit_called_ns=called_ns
         )
         # Nothing stands behind the commit that may fail.
-        self._owner.note_commit(commit.timestamp)
-        self._owner.activity.begin(known.statement.text)
+        self._session.activity.note_commit(commit.timestamp)
+        self._session.activity.begin(known.statement.text)
         return Outcome(tag_of(plan, commit.result.count), release=commit.release)
 
     # In the open transaction
@@ -304,7 +269,7 @@ class ImmediateStatements:
         if not opened.scope.take(known.table, transaction.read_timestamp):
             self._forget(known)
             raise TakesWaiting
-        transaction.lock_timeout = self._lock_timeout
+        transaction.lock_timeout = self._standing.lock_timeout
         bindings = self._bindings(known, parameters, opened.began)
         if known.read is not None:
             key = known.read.key(bindings)
@@ -320,7 +285,7 @@ class ImmediateStatements:
             outcome = Outcome(tag_of(known.write, written.count), in_transaction=True)
         opened.statement_count += 1
         opened.shown = True
-        self._owner.activity.begin(known.statement.text)
+        self._session.activity.begin(known.statement.text)
         return outcome
 
 

@@ -133,9 +133,10 @@ class Preparing:
         key = (text, tuple(hints), zoned(self._database))
         known = self._services.plans.typed.get(key)
         if isinstance(known, PreparedStatement) and await self._current(known):
-            needs = known.prepared.needs(0, self._database)
-            await require(self._services, self._user, needs, self._opened)
-            return known
+            kept = known.prepared.kept(0, self._database)
+            if kept is not None:
+                await require(self._services, self._user, kept[1], self._opened)
+                return known
         prepared = parsed or await self._services.plans.reading(text)
         if len(prepared.statements) > 1:
             raise SQLError("42601", "cannot insert multiple commands into a prepared statement")

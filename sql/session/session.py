@@ -17,7 +17,6 @@ from ...catalog.rights.key_errors import told_to
 from ...catalog.rights.rights import Rights
 from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
-from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import KVError
 from ..analyze.types.parameter_types import check_parameters
 from ..execute.admin.jobs import await_jobs, control_jobs, named_jobs
@@ -39,7 +38,7 @@ from ..execute.write.sequences import SessionSequences
 from ..parse import ParsedText
 from ..results.errors import told_of
 from ..results.results import ClosedOnError, Result, ResultColumn
-from ..runtime.activity import Activity
+from ..runtime.activity import Activity, SessionState
 from ..runtime.advisory_locks import AdvisoryLocks
 from ..runtime.analytic_lanes import ANALYTICAL_TIMEOUT, Asker, untimed
 from ..runtime.audited import AUDITED, told
@@ -49,12 +48,10 @@ from ..runtime.authorization import (
     act_as_login,
     begin_as,
     check_database,
-    current_user,
-    session_user,
 )
 from ..runtime.plan_cache import Prepared
 from ..runtime.services import Services
-from ..runtime.transactions import OpenTransaction, lock_timeout
+from ..runtime.transactions import OpenTransaction
 from ..syntax import statements
 from ..syntax.changefeed_statements import FetchSubscription
 from ..syntax.rights_statements import ActAs
@@ -66,7 +63,7 @@ from .cursors import Cursors
 from .immediate import ImmediateStatements
 from .prepared import PreparedStatement, Preparing, invocation_of, joins_batch, statements_of
 from .prepared_names import PreparedNames
-from .session_transactions import SessionState, SessionTransactions, refuse_where_it_stands
+from .session_transactions import SessionTransactions, refuse_where_it_stands
 from .session_turn import SessionTurn
 from .temporary_tables import TemporaryTables
 
@@ -89,8 +86,6 @@ class Session:
         self.login = user
         self.variables = SessionVariables()
         begin_as(self.variables, user, services.rights)
-        self._facts_known: tuple[str, str, float | None] = (user, user, None)
-        self._facts_version = -1
         self._services = services
         self._store = services.store
         share = services.write_shares.of_session(user)
@@ -122,17 +117,7 @@ class Session:
     @property
     def user(self) -> str:
         """The user whose rights its statements have: see `authorization`."""
-        return self._facts[0]
-
-    @property
-    def _facts(self) -> tuple[str, str, float | None]:
-        """The current user, the session's, and the lock timeout, as the variables say."""
-        variables = self.variables
-        if self._facts_version != variables.version:
-            self._facts_version = variables.version
-            users = current_user(variables), session_user(variables)
-            self._facts_known = (*users, lock_timeout(variables))
-        return self._facts_known
+        return self._transactions.standing.user
 
     @property
     def terminated(self) -> SQLError | None:
@@ -159,22 +144,10 @@ class Session:
         """A context of the session's own, in which `immediate` is to be asked."""
         return self._turn.context()
 
-    def note_commit(self, at: Timestamp | None) -> None:
-        """The session has committed at `at`, if it has."""
-        self._calls.note_commit(at)
-
     @property
     def rights(self) -> Rights:
         """Everybody's rights as they are now, a value that never changes."""
         return self._services.rights.current
-
-    @property
-    def application_name(self) -> str:
-        return self.variables.get(APPLICATION_NAME)
-
-    @property
-    def transaction_status(self) -> str:
-        return self._transactions.state.value
 
     @property
     def transaction_opened_at(self) -> datetime | None:
@@ -356,7 +329,7 @@ class Session:
         async with self._turn:
             try:
                 ended = await self._transactions.commit(self._store.clock.wall.monotonic_ns())
-                self._calls.note_commit(ended.commit_timestamp)
+                self.activity.note_commit(ended.commit_timestamp)
                 self._temporary.note(None, self.database)  # it may have been a COPY
                 await self._settle()
             except BaseException as error:
@@ -462,7 +435,7 @@ class Session:
         try:
             if isinstance(statement, TransactionStatement):
                 result = await self._transactions.run(statement, invocation.parameters)
-                self._calls.note_commit(result.commit_timestamp)
+                self.activity.note_commit(result.commit_timestamp)
                 self._temporary.note(statement, self.database)
                 return result
             if type(statement) in AUDITED:
@@ -472,7 +445,7 @@ class Session:
                     result = await self._run(invocation)
             else:
                 result = await self._run(invocation)
-            self._calls.note_commit(result.commit_timestamp)
+            self.activity.note_commit(result.commit_timestamp)
             self._temporary.note(statement, self.database)
             if type(statement) in AUDITED:
                 self._record(statement, DONE)
@@ -497,7 +470,7 @@ class Session:
                 user=self.user,
                 outcome=outcome,
                 address=self.activity.client_address,
-                application=self.application_name,
+                application=self.variables.get(APPLICATION_NAME),
                 database=self.database,
                 what=told(statement),
             )
@@ -579,17 +552,17 @@ class Session:
         return await (work() if self._open is None else self._open.statement(work))
 
     def _execution(self, invocation: Invocation, statement: PlannedStatement) -> Execution:
-        user, of_session, lock_seconds = self._facts
+        standing = self._transactions.standing
         return Execution(
             services=self._services,
             invocation=invocation,
             statement=statement,
             database=self.database,
-            user=user,
-            session_user=of_session,
+            user=standing.user,
+            session_user=standing.session_user,
             process_id=self.activity.process_id,
             text_began_us=self.activity.text_began_us,
-            lock_timeout=lock_seconds,
+            lock_timeout=standing.lock_timeout,
             sequences=self._sequences,
             variables=self.variables,
             calls=self._calls,

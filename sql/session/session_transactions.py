@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
-from enum import Enum
-from typing import Any
 
 from ...catalog.store.catalog_changes import jobs_begun
 from ...catalog.values.errors import SQLError
@@ -22,6 +20,7 @@ from ..execute.ddl.ddl import wait_until_seen
 from ..execute.write.foreign_keys import check_deferred
 from ..results.as_of import datetime_of, resolve_as_of
 from ..results.results import Result, listing
+from ..runtime.activity import SessionState
 from ..runtime.advisory_locks import AdvisoryLocks
 from ..runtime.authorization import changes_rights
 from ..runtime.services import Services
@@ -46,8 +45,6 @@ from ..syntax.statements import (
     WithWrites,
 )
 from ..variables.variables import (
-    DEFAULT_DEFERRABLE,
-    DEFAULT_ISOLATION,
     DEFAULT_READ_ONLY,
     IDLE_IN_TRANSACTION_TIMEOUT,
     REGISTRY,
@@ -56,16 +53,11 @@ from ..variables.variables import (
     Variable,
     find,
 )
+from .standing import MODES, Standing, standing_of
 
-_MODES: Mapping[str, Variable[Any]] = {
-    "isolation": DEFAULT_ISOLATION,
-    "read_only": DEFAULT_READ_ONLY,
-    "deferrable": DEFAULT_DEFERRABLE,
-}
-"""The modes of transactions: the variable of each that new ones begin with. SET and SHOW treat that
-of the open transaction as a variable `transaction_…`, which is written likewise."""
-
-_MODE_VARIABLES = tuple(f"transaction_{mode}" for mode in _MODES)
+_MODE_VARIABLES = tuple(f"transaction_{mode}" for mode in MODES)
+"""The names by which SET and SHOW know the modes of the open transaction, which are written as
+those of new ones."""
 
 _NOTHING_SAID = statements.TransactionModes()
 
@@ -92,8 +84,7 @@ class SessionTransactions:
         self._committing: OpenTransaction | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._ending: set[asyncio.Task[None]] = set()
-        self._default_modes = Modes()
-        self._modes_version = -1
+        self._standing = standing_of(variables)
 
     # Beginning and ending
 
@@ -109,21 +100,15 @@ class SessionTransactions:
 
     def open_batch(self) -> None:
         """A transaction around statements of a batch that did not say BEGIN."""
-        self.open(self.default_modes)
+        self.open(self.standing.modes)
         self.batch = True
 
     @property
-    def default_modes(self) -> Modes:
-        variables = self._variables
-        if self._modes_version != variables.version:
-            self._modes_version = variables.version
-            get = variables.get
-            self._default_modes = Modes(
-                isolation=get(DEFAULT_ISOLATION),
-                read_only=get(DEFAULT_READ_ONLY),
-                deferrable=get(DEFAULT_DEFERRABLE),
-            )
-        return self._default_modes
+    def standing(self) -> Standing:
+        """What the variables say now."""
+        if self._standing.version != self._variables.version:
+            self._standing = standing_of(self._variables)
+        return self._standing
 
     async def run(
         self, statement: statements.TransactionStatement, given: Sequence[object]
@@ -173,7 +158,7 @@ class SessionTransactions:
         """BEGIN, of no modes of its own. Raises TakesWaiting."""
         if self.opened is not None:
             raise TakesWaiting
-        self.open(self.default_modes)
+        self.open(self.standing.modes)
 
     def commit_at_once(self, store: Immediate) -> Commit[None]:
         """COMMIT of the open transaction. Raises TakesWaiting where it waits before it is applied,
@@ -268,7 +253,7 @@ class SessionTransactions:
         if self.opened is not None and not self.batch:
             raise SQLError("25001", "there is already a transaction in progress")
         if self.opened is None:
-            opened = self.open(await self._modes(self.default_modes, given_modes, given))
+            opened = self.open(await self._modes(self.standing.modes, given_modes, given))
             await opened.transaction.started()
         else:
             # What ran before it in the batch belongs to it.
@@ -284,7 +269,7 @@ class SessionTransactions:
         """`modes` with what a statement says otherwise."""
         if said == _NOTHING_SAID:
             return modes
-        for name in _MODES:
+        for name in MODES:
             if getattr(said, name) is not None:
                 modes = replace(modes, **{name: getattr(said, name)})
         if said.as_of is not None:
@@ -415,7 +400,7 @@ class SessionTransactions:
         return Result(tag="SET")
 
     def _set_characteristics(self, said: statements.TransactionModes) -> None:
-        for name, variable in _MODES.items():
+        for name, variable in MODES.items():
             if getattr(said, name) is not None:
                 self._variables.put(variable, getattr(said, name))
 
@@ -423,7 +408,7 @@ class SessionTransactions:
         name, value = statement.name, statement.value
         if name in _MODE_VARIABLES and value is not None:
             mode = name.removeprefix("transaction_")
-            said = _MODES[mode].read(value, statement.position, name=name)
+            said = MODES[mode].read(value, statement.position, name=name)
             return await self._set_transaction(replace(_NOTHING_SAID, **{mode: said}), ())
         if value is None:
             self._variables.reset(name, position=statement.position)
@@ -453,9 +438,9 @@ class SessionTransactions:
         return listing("SHOW", name, [(text,)])
 
     def _mode_shown(self, name: str) -> str:
-        modes = self.default_modes if self.opened is None else self.opened.modes
+        modes = self.standing.modes if self.opened is None else self.opened.modes
         mode = name.removeprefix("transaction_")
-        return _MODES[mode].show(getattr(modes, mode))
+        return MODES[mode].show(getattr(modes, mode))
 
     @property
     def state(self) -> SessionState:
@@ -488,16 +473,6 @@ def _may_begin_anew(opened: OpenTransaction | None, error: SQLError) -> bool:
     if opened is None or opened.shown:
         return False
     return isinstance(error.__cause__, RetryableTransaction)
-
-
-class SessionState(Enum):
-    """The transaction status that ReadyForQuery tells a client."""
-
-    IDLE = "NoTxn"
-    IN_TRANSACTION = "Open"
-    FAILED = "Aborted"
-
-    __hash__ = object.__hash__  # each answer looks one up, and Enum's is slow
 
 
 # By themselves, for each answer: to find a member in its class takes sixteen times as long.

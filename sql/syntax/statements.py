@@ -11,6 +11,7 @@ from enum import Enum
 
 from sqlglot import exp
 
+from ...catalog.jobs import JobAction
 from ...kvlayer.transaction_modes import LockMode, WhenLocked
 from .changefeed_statements import DatabaseFeed, FeedSelect
 from .keyspace_statements import KeyspaceFeed
@@ -254,12 +255,6 @@ class ShowJobs(Statement):
     changefeeds_only: bool = False
     job_id: int | None = None
     watched: bool = False
-
-
-class JobAction(Enum):
-    CANCEL = "CANCEL"
-    PAUSE = "PAUSE"
-    RESUME = "RESUME"
 
 
 _ON_SCHEDULES = {"PAUSE": JobAction.PAUSE, "RESUME": JobAction.RESUME, "DROP": JobAction.CANCEL}

@@ -15,7 +15,7 @@ from typing import Self, cast
 
 import pytest
 
-from tailrace.catalog.jobs import JobRegistry
+from tailrace.catalog.jobs import JobAction, JobRegistry
 from tailrace.catalog.leases import LeaseManager, LivenessSession
 from tailrace.catalog.rights.bootstrap import bootstrap
 from tailrace.catalog.rights.rights_watcher import RightsWatcher
@@ -32,10 +32,12 @@ from tailrace.changefeed import (
     ChangefeedStream,
     DeadLetter,
     FeedRequest,
+    JobSummary,
     Latency,
     ScheduleStatus,
     SpanLag,
     StageReport,
+    StoreJobs,
     Verified,
 )
 from tailrace.changefeed.sinks.sinkless import ChangefeedRow
@@ -45,7 +47,6 @@ from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.txn import Transaction
 from tailrace.sql import (
     Analytics,
-    JobSummary,
     Result,
     Row,
     Services,
@@ -54,8 +55,7 @@ from tailrace.sql import (
 from tailrace.sql.execute.columnar_cache import ColumnarCache
 from tailrace.sql.execute.ddl.analytic_rows import AnalyticRows
 from tailrace.sql.execute.ddl.enum_labels import relabelled_expression
-from tailrace.sql.introspection.registry import default_tables
-from tailrace.sql.syntax.statements import JobAction
+from tailrace.sql.introspection.registry import find_virtual
 from tests.harness.simulation import Simulation
 from tests.harness.stores import open_store
 
@@ -116,11 +116,11 @@ class RecordedStream:
             yield ChangefeedRow(name, b"[1]", b"{}")
 
 
-class RecordedJobs:
+class RecordedJobs(StoreJobs):
     """The jobs of recorded feeds."""
 
     def __init__(self, feeds: RecordedFeeds) -> None:
-        self._feeds = feeds
+        self._recorded = feeds
         self.controlled: list[tuple[int, JobAction]] = []
 
     async def verify(self, job_id: int, *, repairs: bool) -> Verified:
@@ -131,8 +131,6 @@ class RecordedJobs:
 
     async def dead_letters(self, job_id: int) -> Sequence[DeadLetter]:
         return []
-
-    async def skip_dead_letters(self, letters: Sequence[DeadLetter]) -> None: ...
 
     async def retry_dead_letters(self, job_id: int, letters: Sequence[DeadLetter]) -> Sequence[str]:
         return []
@@ -160,7 +158,7 @@ class RecordedJobs:
                 sink=sink,
                 resolved=request.at,
             )
-            for number, (request, sink) in enumerate(self._feeds.requests, start=1)
+            for number, (request, sink) in enumerate(self._recorded.requests, start=1)
         ]
 
     async def find(self, job_ids: Sequence[int]) -> Sequence[JobSummary]:
@@ -234,7 +232,7 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
         catalog=Catalog(descriptors),
         leases=leases,
         analytics=analytics,
-        virtual_tables=default_tables(),
+        find_virtual=find_virtual,
         relaxed_lane=sim.offload,
         jobs=jobs,
         changefeeds=feeds,

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tailrace.sql.introspection.registry import default_tables
+from tailrace.sql.introspection.virtual_table import virtual_tables
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 
@@ -137,7 +137,7 @@ def test_every_table_can_be_read() -> None:
     """Each row has a value per column, of the column's type."""
 
     async def scenario(node: SqlNode) -> None:
-        for table in default_tables():
+        for table in virtual_tables():
             await node.rows(f"SELECT * FROM {table.schema}.{table.name}")
 
     run(scenario)

@@ -16,9 +16,9 @@ def test_second_run_reuses_the_plan() -> None:
             await node.sql("CREATE TABLE t (k INT8 PRIMARY KEY, v STRING)")
             text = "INSERT INTO t VALUES ($1, $2)"
             await node.sql(text, 1, "a")
-            plan = node.services.plans.prepare(text).plan(0, "defaultdb")
+            plan = node.services.plans.prepare(text).kept(0, "defaultdb")
             await node.sql(text, "2", "b")
-            assert node.services.plans.prepare(text).plan(0, "defaultdb") is plan
+            assert node.services.plans.prepare(text).kept(0, "defaultdb") is plan
             assert await node.rows("SELECT * FROM t") == [(1, "a"), (2, "b")]
 
     sim.run(main())
@@ -32,13 +32,13 @@ def test_new_version_replaces_the_plan() -> None:
             await node.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
             text = "SELECT * FROM t"
             assert await node.rows(text) == []
-            before = node.services.plans.prepare(text).plan(0, "defaultdb")
+            before = node.services.plans.prepare(text).kept(0, "defaultdb")
             await node.sql("ALTER TABLE t SET (changefeed_optimized)")
             assert await node.rows(text) == []
-            after = node.services.plans.prepare(text).plan(0, "defaultdb")
+            after = node.services.plans.prepare(text).kept(0, "defaultdb")
             assert before is not None
             assert after is not None
-            assert [table.version for table in before.relations + after.relations] == [1, 2]
+            assert [table.version for table in before[0].relations + after[0].relations] == [1, 2]
 
     sim.run(main())
 

@@ -76,7 +76,7 @@ def test_rollback_to_cures_a_failed_transaction() -> None:
         # What was done since the savepoint is given up already: nobody waits for the client.
         await node.session().execute("INSERT INTO t VALUES (4, 44)")
         await node.sql("ROLLBACK TO s")
-        assert node.first.transaction_status == "Open"
+        assert node.first.state.value == "idle in transaction"
         await node.sql("INSERT INTO t VALUES (5, 5); COMMIT")
         assert await node.rows("SELECT k FROM t ORDER BY k") == [(1,), (2,), (3,), (4,), (5,)]
 

@@ -85,14 +85,14 @@ def test_texts_of_one_shape_share_a_plan() -> None:
             await node.sql("INSERT INTO t VALUES (1, 10), (2, 20)")
             assert await node.rows("SELECT v FROM t WHERE k = 1") == [(10,)]
             prepare = node.services.plans.prepare
-            plan = prepare("SELECT v FROM t WHERE k = 2").plan(0, "defaultdb")
+            plan = prepare("SELECT v FROM t WHERE k = 2").kept(0, "defaultdb")
             assert plan is not None
             assert await node.rows("SELECT v FROM t WHERE k = 2") == [(20,)]
-            assert prepare("SELECT v FROM t WHERE k = 7").plan(0, "defaultdb") is plan
+            assert prepare("SELECT v FROM t WHERE k = 7").kept(0, "defaultdb") is plan
             assert await node.rows("SELECT k FROM t WHERE v = 10") == [(1,)]
             assert await node.rows("SELECT k FROM t WHERE v = 20") == [(2,)], "by DuckDB"
             one, other = [
-                prepare(f"SELECT k FROM t WHERE v = {v}").plan(0, "defaultdb") for v in (30, 40)
+                prepare(f"SELECT k FROM t WHERE v = {v}").kept(0, "defaultdb") for v in (30, 40)
             ]
             assert one is not None and one is other
 

@@ -24,7 +24,7 @@ ROOT = Path(tailrace.sql.__file__).resolve().parent
 REPOSITORY = Path(__file__).parents[2]
 
 GIVEN = {"introspection/registry.py"}
-"""The node's services find virtual tables by it, for a protocol that `runtime` declares."""
+"""The node's services find virtual tables by a function of it."""
 CARRIES_OUT = {"runtime/transactions.py", "runtime/analytic_lanes.py"}
 """Files that call what is handed in to them: attempts, as often as a transaction by itself has to
 begin, and the lanes of analytical queries, which the session tells who asks."""

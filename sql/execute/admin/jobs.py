@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ....catalog.descriptors.descriptor import TableDescriptor
-from ....catalog.jobs import JobNotFound
+from ....catalog.jobs import JobAction, JobNotFound
 from ....catalog.rights.privileges import SYSTEM, Privilege
 from ....catalog.rights.rights import Rights
 from ....catalog.rights.users import ROOT
@@ -15,7 +15,7 @@ from ....catalog.rows.key_borders import pretty_key
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....changefeed import JOB_KIND as CHANGEFEED_KIND
-from ....changefeed import DeadLetter, KeyspacePart, shown_key
+from ....changefeed import DeadLetter, JobSummary, KeyspacePart, shown_key
 from ....kvlayer.clock import format_timestamp
 from ....kvlayer.span import Span
 from ...introspection.tailrace_internal import (
@@ -27,11 +27,11 @@ from ...introspection.tailrace_internal import (
 from ...plan.needs import missing, needs_on
 from ...results.results import Result, Row, listing, result_columns
 from ...runtime.authorization import Actor, require
-from ...runtime.services import JobSummary, Services, sees
+from ...runtime.services import Services, sees
 from ...syntax import changefeed_statements as s
 from ...syntax.changefeed_statements import ShowSchedules
 from ...syntax.keyspace_statements import ShowReplications
-from ...syntax.statements import AwaitJobs, ControlJobs, JobAction, ShowJobs, VerifyChangefeed
+from ...syntax.statements import AwaitJobs, ControlJobs, ShowJobs, VerifyChangefeed
 from ..query.result_shape import RETRY_COLUMNS, VERIFY_COLUMNS
 
 
@@ -423,7 +423,7 @@ async def tell_dead_letters(actor: Actor, statement: s.LetterStatement) -> Resul
             ]  # fmt: skip
             return listing("SHOW DEAD LETTERS", _LETTER, rows)
         case s.SkipDeadLetters():
-            await services.jobs.skip_dead_letters(letters)
+            await services.changefeeds.skip_dead_letters(letters)
             return Result(tag=f"SKIP DEAD LETTERS {len(letters)}", row_count=len(letters))
         case _:
             outcomes = await services.jobs.retry_dead_letters(chosen.job_id, letters)

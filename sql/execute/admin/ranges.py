@@ -16,13 +16,13 @@ from ....catalog.store.catalog import not_a_table
 from ....catalog.values.errors import SQLError
 from ....kvlayer.errors import RangeRefused
 from ....kvlayer.keys import table_span
-from ....kvlayer.ranges import RangeInfo
+from ....kvlayer.ranges import RangedStore, RangeInfo
 from ....kvlayer.span import Span
 from ...analyze.scalars import Bindings, NotNative, compile_scalar
 from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
 from ...runtime.relations import resolve
-from ...runtime.services import RangeStore, ranged_store
+from ...runtime.services import ranged_store
 from ...syntax import statements
 from ...syntax.statement import ObjectName
 from ...syntax.trees import position_of
@@ -50,7 +50,7 @@ async def run_ranges(
 
 
 async def _table(actor: Actor, name: ObjectName) -> TableDescriptor:
-    if actor.services.virtual_tables.find(name.parts) is not None:
+    if actor.services.find_virtual(name.parts) is not None:
         raise SQLError("42809", f'"{name}" is computed and has no ranges', position=name.position)
     table = await resolve(actor.services, actor.reader, name, actor.database)
     if table.view is not None:
@@ -59,7 +59,7 @@ async def _table(actor: Actor, name: ObjectName) -> TableDescriptor:
 
 
 async def _change_borders(
-    store: RangeStore,
+    store: RangedStore,
     statement: statements.SplitAt | statements.UnsplitAt,
     table: TableDescriptor,
     bindings: Bindings,

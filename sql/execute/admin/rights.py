@@ -432,7 +432,7 @@ async def _object(
 
 async def _named(actor: Actor, name: ObjectName) -> list[Securable]:
     """A table, a view or a keyspace."""
-    virtual = actor.services.virtual_tables.find(name.parts)
+    virtual = actor.services.find_virtual(name.parts)
     table = virtual or await find_table(
         actor.services, actor.reader, name, actor.database, views=True, keyspaces=True
     )

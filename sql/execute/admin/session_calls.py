@@ -27,19 +27,7 @@ from ...runtime.authorization import current_rights
 from ...runtime.keyspaces import OpenedKeyspace, RawKeyspaces, whole_seconds
 from ...runtime.services import Services
 from ...runtime.transactions import OpenTransaction, lock_timeout
-from ...variables.variables import SessionVariables
 from .jobs import seen_jobs
-
-
-class Caller(Protocol):
-    """The session whose statements call."""
-
-    @property
-    def user(self) -> str: ...
-    @property
-    def database(self) -> str: ...
-    @property
-    def variables(self) -> SessionVariables: ...
 
 
 class CallingTransactions(Protocol):
@@ -55,7 +43,7 @@ class CallingSession:
     """Implements `SessionCalls` for one session."""
 
     def __init__(
-        self, services: Services, session: Caller, transactions: CallingTransactions
+        self, services: Services, session: SessionView, transactions: CallingTransactions
     ) -> None:
         self._services = services
         self._session = session
@@ -63,8 +51,6 @@ class CallingSession:
         self._keyspaces = RawKeyspaces(services)
         self._warnings: list[str] = []
         self._database = ("", 0)
-        self._committed_at: Timestamp | None = None
-        """The timestamp of the session's last commit that wrote something."""
 
     def told(self, result: Result) -> Result:
         """The result, with what the statement's calls had to say beside what they returned."""
@@ -72,10 +58,6 @@ class CallingSession:
             return result
         warnings, self._warnings = self._warnings, []
         return replace(result, warnings=tuple(warnings))
-
-    def note_commit(self, at: Timestamp | None) -> None:
-        """The session has committed at `at`, if it has."""
-        self._committed_at = at or self._committed_at
 
     async def call(self, name: str, arguments: Sequence[Datum]) -> Datum:
         writes_keys = name.startswith("raw_") and name != "raw_get"
@@ -120,7 +102,7 @@ class CallingSession:
                 hint="What the transaction wrote is in no sink before it has committed.",
             )
         until, seconds = _until_and_seconds([text for text in given if text is not None])
-        until = until or self._committed_at or await self._services.store.now()
+        until = until or self._session.activity.committed_at or await self._services.store.now()
         await seen_jobs(self._services, self._session.user, [job_id])
         resolved = await self._services.jobs.wait(job_id, until, seconds=seconds)
         return Decimal(format_timestamp(resolved))

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.keyspace import Keyspace
+from ....catalog.jobs import JobAction
 from ....catalog.rights.privileges import Privilege, securable
 from ....catalog.rights.quotas import KEYSPACE_QUOTA
 from ....catalog.values.errors import SQLError
@@ -33,7 +34,6 @@ from ...runtime.services import Services, ranged_store
 from ...runtime.transactions import alone
 from ...syntax import keyspace_statements as s
 from ...syntax.statement import ObjectName, Option, at, refuse_twice
-from ...syntax.statements import JobAction
 from ..changer import Changer, Skipped, new_table_name, settle_rights
 from ..query.result_shape import BACKUP_COLUMNS
 from .schema_changes import SchemaChangeStatements

@@ -15,6 +15,7 @@ from ....kvlayer.process.fibre import in_slices
 from ...analyze.binder import Relations, tables_of
 from ...analyze.calls.row_calls import is_sequence_call, session_function
 from ...analyze.views import dependencies, settled_text, with_name
+from ...introspection.virtual_table import virtual_tables
 from ...parse import parse
 from ...plan.needs import needs_of
 from ...plan.planner import plan_statement
@@ -120,7 +121,7 @@ async def planned_query(changer: Changer, query: Query) -> tuple[Relations, Sele
 
 async def _full_name(changer: Changer, table: TableDescriptor) -> tuple[str, ...]:
     if table.id < 0:
-        virtual = next(v for v in changer.services.virtual_tables if v.id == table.id)
+        virtual = next(each for each in virtual_tables() if each.id == table.id)
         return virtual.schema, virtual.name
     return await changer.parts(table)
 

@@ -7,17 +7,16 @@ from ....catalog.rights.rights import read_rights
 from ....catalog.rights.users import ROOT, list_users
 from ....catalog.values.identifiers import RESERVED
 from ...analyze.calls import oids
-from ...runtime.services import ListedTable
 from .. import described
 from ..rights import acl
-from ..virtual_table import PG_CATALOG, IntrospectionContext, Rows
+from ..virtual_table import PG_CATALOG, IntrospectionContext, Rows, VirtualTable, virtual_tables
 
 _VIRTUAL_SCHEMAS = {"pg_catalog": oids.PG_CATALOG, "information_schema": oids.INFORMATION_SCHEMA}
 _UTF8 = 6
 TABLESPACE = 1663
 
 
-def virtual_relation_oid(table: ListedTable) -> int:
+def virtual_relation_oid(table: VirtualTable) -> int:
     return oids.relation_oid(table.id, table.name)
 
 
@@ -36,7 +35,7 @@ async def namespace_rows(context: IntrospectionContext) -> Rows:
     for name, id in await catalog.descriptors.children(reader, database_id, 0):
         schema = Securable(SecurableKind.SCHEMA, id, name, (database_id,))
         yield (id, name, oids.user_oid(rights.owner(id)), acl(rights, schema))
-    virtual = {table.schema for table in context.services.virtual_tables}
+    virtual = {table.schema for table in virtual_tables()}
     for name in sorted(virtual):
         yield (schema_oid(name), name, owner, None)
 

@@ -18,7 +18,13 @@ from ...results.results import Row
 from .. import described
 from ..rights import acl
 from ..type_rows import row_of, type_modifier, type_oid
-from ..virtual_table import PG_CATALOG, TAILRACE_INTERNAL, IntrospectionContext, Rows
+from ..virtual_table import (
+    PG_CATALOG,
+    TAILRACE_INTERNAL,
+    IntrospectionContext,
+    Rows,
+    virtual_tables,
+)
 from .namespaces import namespace_rows, schema_oid, virtual_relation_oid
 
 _INT8_OID = 20
@@ -66,7 +72,7 @@ async def class_rows(context: IntrospectionContext) -> Rows:
             sequence.id, sequence.name, sequence.schema_id, "S", 3,
             owner=oids.user_oid(rights.owner(sequence.id)), acl=acl(rights, securable(sequence)),
         )  # fmt: skip
-    for virtual in context.services.virtual_tables:
+    for virtual in virtual_tables():
         oid, namespace = virtual_relation_oid(virtual), schema_oid(virtual.schema)
         yield _class(oid, virtual.name, namespace, "v", len(virtual.columns))
 
@@ -123,7 +129,7 @@ async def attribute_rows(context: IntrospectionContext) -> Rows:
             for place, column_id in enumerate((*index.columns, *index.storing), start=1):
                 column = table.column_by_id(column_id)
                 yield _attribute(oid, column.name, column.type, place)
-    for virtual in context.services.virtual_tables:
+    for virtual in virtual_tables():
         oid = virtual_relation_oid(virtual)
         for place, (name, type) in enumerate(virtual.columns.items(), start=1):
             yield _attribute(oid, name, type, place)
@@ -291,7 +297,7 @@ async def dependency_rows(context: IntrospectionContext) -> Rows:
     for row in await _drawn_defaults(context):
         yield row
     yield _member(oids.PG_NAMESPACE, schema_oid(OWN_SCHEMA))
-    for table in context.services.virtual_tables:
+    for table in virtual_tables():
         if table.schema == OWN_SCHEMA:
             yield _member(oids.PG_CLASS, virtual_relation_oid(table))
 

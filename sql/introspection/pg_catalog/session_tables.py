@@ -8,7 +8,7 @@ from ....kvlayer.transaction_modes import LockMode
 from ...analyze.calls.oids import user_oid
 from ...results.results import Row
 from ...runtime.activity import SessionView, shown
-from ...variables.variables import REGISTRY
+from ...variables.variables import APPLICATION_NAME, REGISTRY
 from ..virtual_table import PG_CATALOG, IntrospectionContext, Rows
 
 _MODES = {LockMode.EXCLUSIVE: "ExclusiveLock", LockMode.SHARED: "ShareLock"}
@@ -46,13 +46,6 @@ async def setting_rows(context: IntrospectionContext) -> Rows:
 
 _HIDDEN = "<insufficient privilege>"
 
-_IDLE = {
-    "NoTxn": "idle",
-    "Open": "idle in transaction",
-    "Aborted": "idle in transaction (aborted)",
-}
-"""States of sessions that run nothing, by those of their transactions."""
-
 
 @PG_CATALOG.table("""pg_stat_activity 41
     datid:o datname pid:i leader_pid:i usesysid:o usename application_name client_addr
@@ -75,7 +68,7 @@ def _row(session: SessionView, database_id: int | None, open_to_see: bool) -> Ro
     activity = session.activity
     known: Row = (
         database_id, session.database, activity.process_id, None, user_oid(activity.user),
-        activity.user, session.application_name,
+        activity.user, session.variables.get(APPLICATION_NAME),
     )  # fmt: skip
     if not open_to_see:
         return (*known, *[None] * 13, _HIDDEN, None)
@@ -85,6 +78,6 @@ def _row(session: SessionView, database_id: int | None, open_to_see: bool) -> Ro
         *known, activity.client_address or None, None, None, activity.began,
         session.transaction_opened_at, activity.text_began, None,
         *(("Lock", "advisory") if waits else (None, None)),
-        "active" if running else _IDLE[session.transaction_status], None, None, None,
+        "active" if running else session.state.value, None, None, None,
         shown(activity.text if running else activity.last_text), "client backend",
     )  # fmt: skip
