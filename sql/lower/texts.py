@@ -7,14 +7,25 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from ...catalog.values.column_types import STRING
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
+from ..analyze.scalars import (
+    Bindings,
+    NotNative,
+    Scalar,
+    Values,
+    adapt,
+    compile_scalar,
+    constant_datum,
+)
 from ..analyze.types.types import Types
 from ..builtins.macros import call, duckdb, plain, text
-from ..builtins.patterns import options_of, pattern_of
+from ..builtins.patterns import pattern_of
 from ..builtins.signatures import COMPARISONS
+from ..syntax.statement import at
 from ..syntax.trees import error_at, position_of, unsupported
-from .arrays import WRITTEN, element_texts
+from .arrays import WRITTEN, Typed, element_texts
 
 _BYTES = frozenset({"C", "POSIX"})
 """Collations in which letters beyond ASCII have no case and are of no class."""
@@ -128,23 +139,39 @@ def check_collation(node: exp.Collate, types: Types) -> None:
         )
 
 
-ANY_CASE = "i"
+# Regular expressions: a pattern is written in RE2's syntax here where it is a constant, and where
+# it is a parameter when that is known.
 
 
-def like(subject: exp.Expr, pattern: exp.Expr, flags: str, *, tree: exp.Expr) -> exp.Expr:
-    """`subject ~ pattern`. Raises SQLError 0A000 for a constant pattern that is not supported."""
-    constant = pattern.unnest()
-    if isinstance(constant, exp.Literal) and constant.is_string:
-        try:
-            native = pattern_of(constant.this, options_of(flags)[0]).native
-            return plain("regexp_matches", subject, text(native))
-        except SQLError as error:  # a pattern that is none is an error of the rows that have it
-            if error.sqlstate == "0A000":
-                error.position = position_of(tree)
-                raise
-    return plain("pattern_found", subject, pattern, text(flags))
+def found(tree: exp.RegexpLike | exp.RegexpILike, types: Types, typed: Typed) -> exp.Expr | None:
+    """`text ~ pattern` and `text ~* pattern`; None for those of an array, which are refused."""
+    if isinstance(tree.expression, exp.Any | exp.All):
+        return None
+    any_case = isinstance(tree, exp.RegexpILike)
+    pattern = _constant(tree.expression)
+
+    def native(values: Values, bindings: Bindings) -> str | None:
+        written = pattern.value(bindings)
+        return None if written is None else pattern_of(str(written), any_case).native
+
+    try:
+        written = constant_datum(pattern)
+    except NotNative:
+        said = (tree.key, tree.expression.sql())
+        return plain("regexp_matches", tree.this, typed(Scalar(STRING, native, True), STRING, said))
+    with at(position_of(tree)):
+        given = exp.null() if written is None else text(pattern_of(str(written), any_case).native)
+    return plain("regexp_matches", tree.this, exp.cast(given, "VARCHAR"))
 
 
-def replaced(arguments: list[exp.Expr]) -> exp.Expr:
-    """regexp_replace(text, pattern, replacement [, flags])"""
-    return plain("pattern_replaced", *arguments, *[text("")] * (4 - len(arguments)))
+def _constant(tree: exp.Expr) -> Scalar:
+    while isinstance(tree, exp.Paren | exp.Collate):
+        tree = tree.this
+    try:
+        return adapt(compile_scalar(tree, {}), STRING)
+    except NotNative:
+        raise unsupported(
+            "a regular expression that is neither a constant nor a parameter",
+            tree,
+            "LIKE takes a pattern of each row, strpos() a text.",
+        ) from None
