@@ -38,7 +38,7 @@ COUNT_MAX = 255
 """PostgreSQL's limit of a quantifier in braces."""
 DEPTH_MAX = 50
 """Parentheses in parentheses."""
-LENGTH_MAX = 1 << 12
+LENGTH_MAX = 1 << 11
 """Letters of a pattern: reading them takes milliseconds. What is longer is a list of words, for
 which there are joins."""
 CASED_MAX = 1 << 12
