@@ -140,7 +140,6 @@ _FUNCTIONS: dict[str, Callable[[list[exp.Expr], exp.Expr, Types], exp.Expr]] = {
     "to_char": lambda found, tree, types: times.written(found, types, tree=tree),
     "date_part": lambda found, tree, types: times.part(found, types, tree=tree),
     "date_trunc": lambda found, tree, types: times.truncated(found, types, tree=tree),
-    "format": lambda found, tree, types: texts.formatted(found, types),
     "concat": lambda found, tree, types: texts.concat("concat", found, types),
     "length": lambda found, tree, types: texts.length(found[0], types),
     "octet_length": lambda found, tree, types: texts.octet_length(found[0], types),
@@ -189,7 +188,7 @@ def _pairs(operator: type[exp.Expr], left: list[exp.Expr], right: list[exp.Expr]
 _DEGREE = "CAST(0.017453292519943295 AS DOUBLE)"
 _FINITE = "CASE WHEN isinf(:x) THEN error('22003|input is out of range') ELSE {function}(:x) END"
 
-_OPERATORS = {
+_OPERATORS: dict[type[exp.Expr], arrays.OperatorRule] = {
     **arrays.OPERATORS,
     **dict.fromkeys((exp.RegexpLike, exp.RegexpILike), texts.found),
 }
