@@ -14,7 +14,6 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...catalog.values.array_text import read_array
 from ...catalog.values.arrow_columns import column_array
@@ -27,7 +26,6 @@ from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.clock import WallClock
 from ..results.errors import passed_on
 from .macros import PREFIX, definitions
-from .patterns import found, options_of, pattern_of, replaced
 
 _TEXT = ("VARCHAR", pa.string())
 TEXTS_READ = (
@@ -39,7 +37,7 @@ and its kin. Numbers and truths are macros."""
 
 
 IN_PYTHON = re.compile(
-    r"\b(jsonb_(?!pair_)\w+|pattern_\w+|text_as_\w+|interval_text|wall_clock_us"
+    r"\b(jsonb_(?!pair_)\w+|text_as_\w+|interval_text|wall_clock_us"
     rf"|{PREFIX}zone_abbreviation(?:_in)?)\(",
     re.IGNORECASE,
 )
@@ -62,9 +60,6 @@ def install(connection: duckdb.DuckDBPyConnection, wall: WallClock) -> None:
         connection.execute(f"CREATE MACRO {name}(s) AS {name}_in(s, {_ZONE})")
     texts = ("VARCHAR[]", pa.list_(pa.string()))
     define(connection, "text_as_array", read_array, texts, ["VARCHAR"])
-    define(connection, "pattern_replaced", replaced, _TEXT, ["VARCHAR"] * 4)
-    create("pattern_found", told(_matched, 3), ["VARCHAR"] * 3, "BOOLEAN", type="arrow",
-           null_handling="special")  # fmt: skip
     name = f"{PREFIX}zone_abbreviation"
     define(connection, f"{name}_in", _abbreviation, _TEXT)
     connection.execute(f"CREATE MACRO {name}(m) AS {name}_in(m, {_ZONE})")
@@ -96,31 +91,6 @@ def over_columns(function: Callable[..., Any], type: pa.DataType) -> Callable[..
         return pa.array([None if None in row else function(*row) for row in rows], type)
 
     return call
-
-
-_found_by_rows = over_columns(found, pa.bool_())
-
-
-def _matched(texts: Any, patterns: Any, flags: Any) -> Any:
-    """`~`. A pattern that is a parameter of the statement is one of all rows."""
-    native = _native(patterns, flags)
-    if native is not None:
-        return pc.match_substring_regex(texts, native)
-    return _found_by_rows(texts, patterns, flags)
-
-
-def _native(patterns: Any, flags: Any) -> str | None:
-    """The RE2 pattern of a batch where all rows have the same pattern and flags; else None."""
-    if patterns.null_count or flags.null_count or not len(patterns):
-        return None
-    pattern, options = patterns[0], flags[0]
-    for column, one in ((patterns, pattern), (flags, options)):
-        if not pc.all(pc.equal(column, one)).as_py():
-            return None
-    try:
-        return pattern_of(pattern.as_py(), options_of(options.as_py())[0]).native
-    except SQLError:
-        return None
 
 
 def told(function: Callable[..., Any], count: int | None = None) -> Callable[..., Any]:

@@ -39,9 +39,8 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     decode convert_to(text, text) bytea
     quote_literal quote_nullable(any) text
     concat(*any) text
-    concat_ws format(text, *any) text
+    concat_ws(text, *any) text
     string_to_array(text, text, text?) text[]
-    regexp_replace(text, text, text, text?) text
 
     date_part(text, timestamp|timestamptz|interval|time|date) float8
     date_trunc(text, timestamp|timestamptz|interval) result

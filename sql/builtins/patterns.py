@@ -1,15 +1,9 @@
-"""Regular expressions in PostgreSQL's syntax, run by RE2 in time that is linear in the text.
+"""Regular expressions in PostgreSQL's syntax, which DuckDB runs by RE2, in time linear in the text.
 
-A *pattern* is an "advanced regular expression" (PostgreSQL, section 9.7.3). `Reader` writes it in
-RE2's syntax, every class and anchor in full, and says what is wrong with it in PostgreSQL's words;
-`Pattern` finds and replaces its matches. What RE2 cannot express (back references, lookaround,
-edges of words) is refused with SQLSTATE 0A000 and a hint.
-
-PostgreSQL takes the leftmost match, and of those the longest, unless a non-greedy quantifier asks
-for the shortest. RE2's longest match is the same match. A pattern whose variable quantifiers are
-all non-greedy is run by RE2's first match. For patterns in between, PostgreSQL derives the
-preference of the whole from its first quantified atom, which RE2 cannot express: those are refused.
-The groups within a match are RE2's, which tries alternatives in their order.
+A *pattern* is an "advanced regular expression" (PostgreSQL, section 9.7.3). `Pattern` writes it in
+RE2's syntax, every class and anchor in full, and says what is wrong with it in PostgreSQL's words.
+What RE2 cannot express (back references, lookaround, edges of words) is refused with SQLSTATE 0A000
+and a hint.
 
 The module must never know of statements, of sessions or of DuckDB's connections.
 """
@@ -17,143 +11,22 @@ The module must never know of statements, of sessions or of DuckDB's connections
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
-
-import re2
 
 from ...catalog.values.errors import SQLError
 from ..syntax.trees import unsupported
 
 PATTERNS_MAX = 256
-"""Patterns that are kept, each with an automaton of AUTOMATON_BYTES_MAX at most."""
+"""Patterns that are kept as they were read."""
 NATIVE_MAX = 1 << 14
 """Letters of a pattern in RE2's syntax. A longer text takes RE2 milliseconds to compile."""
-AUTOMATON_BYTES_MAX = 1 << 20
-"""For one pattern: a larger automaton takes milliseconds to make."""
-RESULT_BYTES_MAX = 1 << 28
-"""Bytes that one regexp_replace() may return; PostgreSQL's values have the same order of limit."""
-
-
-class Pattern:
-    """`native` is the pattern in RE2's syntax, `groups` the number of its capturing groups.
-
-    Raises SQLError 2201B for what is no pattern or too large, and 0A000 for what is not supported.
-    """
-
-    __slots__ = ("_preferred", "_read", "_regexp", "groups", "native")
-
-    def __init__(self, text: str, any_case: bool) -> None:
-        self._read = read = Reader(text, any_case)
-        self.native = read.native
-        self.groups = read.groups
-        if len(read.native) > NATIVE_MAX:
-            raise invalid(TOO_COMPLEX)
-        self._regexp = _compiled(read.native)
-        self._preferred: re2._Regexp | None = None
-
-    def matches(self, text: str) -> bool:
-        """Whether the pattern matches anywhere in a text."""
-        return self._regexp.search(text.encode()) is not None
-
-    def each_match(self, text: bytes) -> Iterator[re2._Match]:
-        """Yields each match behind the one before; after one of no letter, a letter is left out.
-
-        Raises SQLError 0A000 where PostgreSQL's choice of a match is none of RE2's.
-        """
-        if self._preferred is None:
-            longest = _prefers_longest(self._read)
-            self._preferred = _compiled(self.native, longest=True) if longest else self._regexp
-        begin = 0
-        while begin <= len(text):
-            match = self._preferred.search(text, begin)
-            if match is None:
-                return
-            yield match
-            begin = match.end()
-            if match.start() == begin:
-                begin += 1
-                while begin < len(text) and text[begin] & 0xC0 == 0x80:
-                    begin += 1  # within a letter of several bytes
-
-
-def _prefers_longest(read: Reader) -> bool:
-    if read.lazy and (read.greedy or read.alternatives):
-        raise unsupported(
-            "non-greedy quantifiers beside greedy ones or alternatives in a regular expression",
-            hint="Write [^x]* in place of .*? before an x.",
-        )
-    return not read.lazy
-
-
-def _compiled(native: str, *, longest: bool = False) -> re2._Regexp:
-    """RE2's automaton over UTF-8 bytes. `longest` makes the leftmost-longest match the match.
-
-    Raises SQLError 2201B where it would take more than AUTOMATON_BYTES_MAX.
-    """
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = AUTOMATON_BYTES_MAX
-    options.longest_match = longest
-    try:
-        return re2.compile(native.encode(), options)
-    except re2.error as error:
-        raise invalid(TOO_COMPLEX) from error
 
 
 @lru_cache(maxsize=PATTERNS_MAX)
 def pattern_of(text: str, any_case: bool) -> Pattern:
-    """Returns a compiled pattern, cached among the last PATTERNS_MAX. Raises SQLError 2201B for
-    an invalid pattern, and 0A000 for one that is not supported."""
+    """Returns a pattern that was read, cached among the last PATTERNS_MAX. Raises SQLError as
+    `Pattern` does."""
     return Pattern(text, any_case)
-
-
-def found(text: str, pattern: str, flags: str) -> bool:
-    """Whether `text ~ pattern`."""
-    return pattern_of(pattern, options_of(flags)[0]).matches(text)
-
-
-def replaced(text: str, pattern: str, replacement: str, flags: str) -> str:
-    """regexp_replace() of the first match, or of all with the flag `g`."""
-    any_case, everywhere = options_of(flags)
-    known = pattern_of(pattern, any_case)
-    pieces = _replacement_pieces(replacement)
-    encoded = text.encode()
-    made: list[bytes] = []
-    end = size = 0
-    for match in known.each_match(encoded):
-        new = b"".join(
-            piece.encode() if isinstance(piece, str)
-            else (match.group(piece) or b"") if piece <= known.groups else b""
-            for piece in pieces
-        )  # fmt: skip
-        made += (encoded[end : match.start()], new)
-        size += len(new)
-        if size > RESULT_BYTES_MAX:
-            raise SQLError("54000", "the result of regexp_replace() is too long")
-        end = match.end()
-        if not everywhere:
-            break
-    return b"".join((*made, encoded[end:])).decode()
-
-
-def _replacement_pieces(replacement: str) -> list[str | int]:
-    """A replacement as texts and numbers of groups, 0 for the whole match."""
-    pieces: list[str | int] = []
-    at = begin = 0
-    while (at := replacement.find("\\", at)) >= 0:
-        following = replacement[at + 1 : at + 2]
-        meant: str | int | None = None
-        if following and following in "123456789":
-            meant = int(following)
-        elif following in ("&", "\\"):
-            meant = 0 if following == "&" else "\\"
-        if meant is None:
-            at += 1
-            continue
-        pieces += (replacement[begin:at], meant)
-        at = begin = at + 2
-    return [piece for piece in (*pieces, replacement[begin:]) if piece != ""]
 
 
 # The pattern in RE2's syntax, token by token. No option of RE2 changes what the text means.
@@ -165,19 +38,18 @@ COUNT_MAX = 255
 """PostgreSQL's limit of a quantifier in braces."""
 DEPTH_MAX = 50
 """Parentheses in parentheses."""
-LENGTH_MAX = 1 << 16
-"""Letters of a pattern. What is longer is a list of words, for which there are joins."""
+LENGTH_MAX = 1 << 11
+"""Letters of a pattern: reading them takes milliseconds. What is longer is a list of words, for
+which there are joins."""
+CASED_MAX = 1 << 12
+"""Letters of a pattern's ranges whose other cases are looked for, in a microsecond each."""
 SHOWN_MAX = 60
 """Letters of a pattern that an error message repeats."""
 TOO_COMPLEX = "regular expression is too complex"
-GLOBAL = "g"
 _CODE_MAX = 0x10FFFF
-_CASED_END = 0x1E944
-"""Behind it no letter has another case."""
 
 
-IGNORED_CASE = "i"
-_CASES = {"c": False, IGNORED_CASE: True}
+_CASES = {"c": False, "i": True}
 """Whether the case of letters is ignored behind an option."""
 _OTHER_OPTIONS = "bemnpqstwx"
 """Options for other syntaxes, and for newlines."""
@@ -190,19 +62,6 @@ def _ignores_case(letter: str) -> bool | None:
         what = f'the option "{letter}" of a regular expression'
         raise unsupported(what, hint="Leave it out: `.` matches a newline, [^\\n] does not.")
     return _CASES.get(letter)
-
-
-@lru_cache(maxsize=64)
-def options_of(flags: str) -> tuple[bool, bool]:
-    """Returns whether a flags argument ignores case, and whether `g` is among it. Raises SQLError
-    22023 and 0A000."""
-    any_case = False
-    for letter in flags.replace(GLOBAL, ""):
-        said = _ignores_case(letter)
-        if said is None:
-            raise SQLError("22023", f'invalid regular expression option: "{letter}"')
-        any_case = said
-    return any_case, GLOBAL in flags
 
 
 CLASSES: dict[str, str] = {
@@ -242,7 +101,7 @@ _TOKENS = re.compile(
     | (?P<close> \))
     | (?P<bar> \|)
     | (?P<anchor> [\^$] | \\[AZ])
-    | (?P<count> (?: [*+?] | \{{(?P<least>[0-9]+)(?P<ranged>,(?P<most>[0-9]*))?\}})(?P<lazy>\??))
+    | (?P<count> (?: [*+?] | \{{(?P<least>[0-9]+)(?:,(?P<most>[0-9]*))?\}})\??)
     | (?P<any> \.)
     | (?P<brackets> \[(?P<negated>\^?+)(?P<inner>
         \]?+(?: {_NAME.format("kind")} | {_ESCAPE} | \[(?![:.=]) | [^\[\]\\] )*+
@@ -268,12 +127,10 @@ _UNREAD = {
 """The error of a place where no token begins, by its letter."""
 
 
-class Reader:
-    """Reads one pattern. Raises SQLError 2201B for what is no pattern, and 0A000 for what is not
-    supported.
+class Pattern:
+    """`native` is the pattern in RE2's syntax.
 
-    `native` is the pattern in RE2's syntax and `groups` the number of its capturing groups. `lazy`
-    and `greedy` count the quantifiers of each kind that are of a variable number of times.
+    Raises SQLError 2201B for what is no pattern or too large, and 0A000 for what is not supported.
     """
 
     def __init__(self, text: str, any_case: bool) -> None:
@@ -281,13 +138,14 @@ class Reader:
         self._any_case = any_case
         self._depth = 0
         self._before = "open"  # the kind of the token before
-        self.groups = self.lazy = self.greedy = 0
-        self.alternatives = False
+        self._cased = 0  # letters of ranges whose other cases were looked for
         if len(text) > LENGTH_MAX:
             raise invalid(TOO_COMPLEX)
         if text.startswith("***"):
             raise self._unsupported()
         self.native = "".join(self._pieces(self._prefix()))
+        if len(self.native) > NATIVE_MAX:
+            raise invalid(TOO_COMPLEX)
 
     def _prefix(self) -> int:
         """Reads the options at the beginning; returns where the pattern goes on."""
@@ -327,9 +185,6 @@ class Reader:
                     raise invalid("parentheses () not balanced")
                 if self._depth > DEPTH_MAX:
                     raise invalid(TOO_COMPLEX)
-                self.groups += token[0] == "("
-            case "bar":
-                self.alternatives = True
             case "anchor":
                 return r"\A" if token[0] in ("^", r"\A") else r"\z"
             case "count":
@@ -350,11 +205,6 @@ class Reader:
         counts = [int(token[name]) for name in ("least", "most") if token[name]]
         if counts != sorted(counts) or any(count > COUNT_MAX for count in counts):
             raise invalid(_UNREAD["{"])
-        fixed = bool(counts) and (token["ranged"] is None or counts == [counts[0]] * 2)
-        if token["lazy"] and (not counts or token["ranged"]):
-            self.lazy += 1
-        elif not fixed:
-            self.greedy += 1
         return re.sub("[0-9]+", lambda count: str(int(count[0])), token[0])  # RE2 takes no {02}
 
     def _element(self, element: re.Match[str]) -> str:
@@ -368,6 +218,10 @@ class Reader:
             return begin
         if isinstance(begin, str) or isinstance(end, str) or end < begin:
             raise invalid("invalid character range")
+        if self._any_case:
+            self._cased += end - begin
+            if self._cased > CASED_MAX:
+                raise invalid(TOO_COMPLEX)
         return _ranges(begin, end, any_case=self._any_case)
 
     def _escape(self, text: str) -> str:
@@ -438,7 +292,7 @@ def _ranges(low: int, high: int, *, any_case: bool) -> str:
     """A range within brackets; with `any_case`, with the other cases of its letters."""
     ranges = [(low, high)]
     if any_case:
-        found = {each for code in range(low, min(high + 1, _CASED_END)) for each in _cases(code)}
+        found = {each for code in range(low, high + 1) for each in _cases(code)}
         ranges += [(code, code) for code in sorted(found) if not low <= code <= high]
     return "".join(
         written(low) if low == high else f"{written(low)}-{written(high)}" for low, high in ranges

@@ -7,7 +7,7 @@ Arrays have one dimension. What would make one of several is refused (0A000) at 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import sqlglot
 from sqlglot import exp
@@ -82,15 +82,12 @@ def position(tree: exp.ArrayPosition, types: Types) -> exp.Expr:
     return plain("array_position_from", tree.this, tree.expression, begin)
 
 
-Typed = Callable[[Scalar, ColumnType], exp.Expr]
-"""A scalar as a parameter of DuckDB's statement."""
+class Typed(Protocol):
+    """Makes a parameter of DuckDB's statement of a scalar; those that are `said` alike are one."""
 
-
-def operated(node: exp.Expr, types: Types, typed: Typed) -> exp.Expr | None:
-    """Returns the replacement of an operator on arrays or times; None where the node stays.
-    Operands move into the replacement: their types are kept with them."""
-    rule = _OPERATORS.get(type(node))
-    return None if rule is None else rule(node, types, typed)
+    def __call__(
+        self, scalar: Scalar, type: ColumnType, said: tuple[str, ...] = ()
+    ) -> exp.Expr: ...
 
 
 def _constant(node: exp.Expr, type: ColumnType, typed: Typed) -> exp.Expr | None:
@@ -255,7 +252,8 @@ def _length(node: exp.ArraySize, types: Types, typed: Typed) -> exp.Expr | None:
     return _call("array_upper", node.this, dimension)
 
 
-_OPERATORS: dict[type[exp.Expr], Callable[[Any, Types, Typed], exp.Expr | None]] = {
+OperatorRule = Callable[[Any, Types, Typed], exp.Expr | None]
+OPERATORS: dict[type[exp.Expr], OperatorRule] = {
     exp.Interval: lambda node, types, typed: _constant(node, INTERVAL, typed),
     **dict.fromkeys((exp.Cast, exp.TryCast), _cast),
     **dict.fromkeys((exp.ArrayContainsAll, exp.ArrayContainedBy, exp.ArrayOverlaps), _containment),
@@ -268,3 +266,5 @@ _OPERATORS: dict[type[exp.Expr], Callable[[Any, Types, Typed], exp.Expr | None]]
     exp.ArraySize: _length,
     exp.Bracket: _subscript,
 }
+"""The rules of operators on arrays and times. Operands move into the replacement: their types are
+kept with them."""

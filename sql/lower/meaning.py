@@ -51,7 +51,8 @@ def mean_as_postgres(query: exp.Expr, types: Types, typed: arrays.Typed) -> None
         aggregates.guard_filtered(filtered)
 
     def rule(node: exp.Expr) -> exp.Expr | None:
-        made = arrays.operated(node, types, typed)
+        of_operator = _OPERATORS.get(type(node))
+        made = None if of_operator is None else of_operator(node, types, typed)
         if made is not None:
             types.say(made, types.of(node))
         meant = node if made is None else made
@@ -77,10 +78,7 @@ def _matched(node: exp.Expr, types: Types) -> exp.Expr | None:
     if isinstance(node.expression, exp.Any | exp.All):
         hint = "EXISTS (SELECT FROM unnest(patterns) AS p WHERE x LIKE p) compares with each."
         raise unsupported("patterns by ANY or ALL", node, hint)
-    if isinstance(node, exp.Like | exp.ILike):
-        return texts.escaped_like(node, types)
-    flags = texts.ANY_CASE if isinstance(node, exp.RegexpILike) else ""
-    return texts.like(node.this, node.expression, flags, tree=node)
+    return texts.escaped_like(node, types) if isinstance(node, exp.Like | exp.ILike) else None
 
 
 def _arithmetic(node: exp.Expr, types: Types) -> exp.Expr | None:
@@ -142,14 +140,12 @@ _FUNCTIONS: dict[str, Callable[[list[exp.Expr], exp.Expr, Types], exp.Expr]] = {
     "to_char": lambda found, tree, types: times.written(found, types, tree=tree),
     "date_part": lambda found, tree, types: times.part(found, types, tree=tree),
     "date_trunc": lambda found, tree, types: times.truncated(found, types, tree=tree),
-    "format": lambda found, tree, types: texts.formatted(found, types),
     "concat": lambda found, tree, types: texts.concat("concat", found, types),
     "length": lambda found, tree, types: texts.length(found[0], types),
     "octet_length": lambda found, tree, types: texts.octet_length(found[0], types),
     "every": lambda found, tree, types: plain("bool_and", *found),
     "variance": lambda found, tree, types: plain("var_samp", *found),
     "pg_typeof": lambda found, tree, types: _type_name(found[0], types),
-    "regexp_replace": lambda found, tree, types: texts.replaced(found),
 }
 
 
@@ -191,6 +187,12 @@ def _pairs(operator: type[exp.Expr], left: list[exp.Expr], right: list[exp.Expr]
 
 _DEGREE = "CAST(0.017453292519943295 AS DOUBLE)"
 _FINITE = "CASE WHEN isinf(:x) THEN error('22003|input is out of range') ELSE {function}(:x) END"
+
+_OPERATORS: dict[type[exp.Expr], arrays.OperatorRule] = {
+    **arrays.OPERATORS,
+    **dict.fromkeys((exp.RegexpLike, exp.RegexpILike), texts.found),
+}
+"""The rules of nodes whose operands may become parameters, before those of `_RULES`."""
 
 _RULES: Mapping[type[exp.Expr], Rule] = {
     exp.Anonymous: _function,

@@ -1,20 +1,27 @@
-"""Text: LIKE, COLLATE, format(), concat(), and what other types are as text."""
+"""Text: LIKE, COLLATE, concat(), regular expressions, and what other types are as text."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
 from sqlglot import exp
 
-from ...catalog.values.errors import SQLError
+from ...catalog.values.column_types import STRING
 from ...catalog.values.type_kinds import TypeKind
+from ..analyze.scalars import (
+    Bindings,
+    NotNative,
+    Scalar,
+    Values,
+    adapt,
+    compile_scalar,
+    constant_datum,
+)
 from ..analyze.types.types import Types
 from ..builtins.macros import call, duckdb, plain, text
-from ..builtins.patterns import options_of, pattern_of
+from ..builtins.patterns import pattern_of
 from ..builtins.signatures import COMPARISONS
-from ..syntax.trees import error_at, position_of, unsupported
-from .arrays import WRITTEN, element_texts
+from ..syntax.statement import at
+from ..syntax.trees import position_of, unsupported
+from .arrays import WRITTEN, Typed, element_texts
 
 _BYTES = frozenset({"C", "POSIX"})
 """Collations in which letters beyond ASCII have no case and are of no class."""
@@ -58,50 +65,6 @@ def concat(name: str, arguments: list[exp.Expr], types: Types) -> exp.Expr:
     return plain(name, *[_as_text(argument, types) for argument in arguments])
 
 
-def formatted(arguments: list[exp.Expr], types: Types) -> exp.Expr:
-    """format() of a constant pattern: the concatenation that it means. Raises SQLError 0A000 for
-    other patterns, and for places and widths in one."""
-    pattern = arguments[0].unnest() if arguments else exp.Null()
-    if not isinstance(pattern, exp.Literal) or not pattern.is_string:
-        raise _not_formatted("a pattern that is no constant", arguments[0])
-    following = iter(arguments[1:])
-    pieces = [text("")]
-    begin, *parts = _DIRECTIVE.split(pattern.this)
-    for letter, behind in zip(parts[::2], parts[1::2], strict=True):
-        pieces += [_formatted_one(letter, following, types, pattern), text(behind)]
-    return plain("concat", text(begin), *pieces)
-
-
-_DIRECTIVE = re.compile("%(.?)", re.DOTALL)
-
-
-def _formatted_one(
-    letter: str, arguments: Iterator[exp.Expr], types: Types, pattern: exp.Expr
-) -> exp.Expr:
-    if letter == "%":
-        return text("%")
-    if letter not in ("s", "I", "L"):
-        raise _not_formatted(f'"%{letter}"', pattern)
-    argument = next(arguments, None)
-    if argument is None:
-        raise error_at(pattern, "22023", "too few arguments for format()")
-    value = _as_text(argument, types)
-    match letter:
-        case "I":
-            return call("quote_ident", value)
-        case "L":
-            return call("quote_nullable", value)
-    return duckdb("coalesce(CAST(:x AS VARCHAR), '')", x=value)
-
-
-def _not_formatted(what: str, tree: exp.Expr) -> SQLError:
-    return unsupported(
-        f"{what} in format()",
-        tree,
-        "%s, %I, %L and %% stand in a constant pattern; || puts texts together.",
-    )
-
-
 def length(argument: exp.Expr, types: Types) -> exp.Expr:
     """length(): characters of text, bytes of BYTES."""
     name = "octet_length" if types.kind(argument) is TypeKind.BYTES else "length"
@@ -128,23 +91,39 @@ def check_collation(node: exp.Collate, types: Types) -> None:
         )
 
 
-ANY_CASE = "i"
+# Regular expressions: a pattern is written in RE2's syntax here where it is a constant, and where
+# it is a parameter when that is known.
 
 
-def like(subject: exp.Expr, pattern: exp.Expr, flags: str, *, tree: exp.Expr) -> exp.Expr:
-    """`subject ~ pattern`. Raises SQLError 0A000 for a constant pattern that is not supported."""
-    constant = pattern.unnest()
-    if isinstance(constant, exp.Literal) and constant.is_string:
-        try:
-            native = pattern_of(constant.this, options_of(flags)[0]).native
-            return plain("regexp_matches", subject, text(native))
-        except SQLError as error:  # a pattern that is none is an error of the rows that have it
-            if error.sqlstate == "0A000":
-                error.position = position_of(tree)
-                raise
-    return plain("pattern_found", subject, pattern, text(flags))
+def found(tree: exp.RegexpLike | exp.RegexpILike, types: Types, typed: Typed) -> exp.Expr | None:
+    """`text ~ pattern` and `text ~* pattern`; None for those of an array, which are refused."""
+    if isinstance(tree.expression, exp.Any | exp.All):
+        return None
+    any_case = isinstance(tree, exp.RegexpILike)
+    pattern = _constant(tree.expression)
+
+    def native(values: Values, bindings: Bindings) -> str | None:
+        written = pattern.value(bindings)
+        return None if written is None else pattern_of(str(written), any_case).native
+
+    try:
+        written = constant_datum(pattern)
+    except NotNative:
+        said = (tree.key, tree.expression.sql())
+        return plain("regexp_matches", tree.this, typed(Scalar(STRING, native, True), STRING, said))
+    with at(position_of(tree)):
+        given = exp.null() if written is None else text(pattern_of(str(written), any_case).native)
+    return plain("regexp_matches", tree.this, exp.cast(given, "VARCHAR"))
 
 
-def replaced(arguments: list[exp.Expr]) -> exp.Expr:
-    """regexp_replace(text, pattern, replacement [, flags])"""
-    return plain("pattern_replaced", *arguments, *[text("")] * (4 - len(arguments)))
+def _constant(tree: exp.Expr) -> Scalar:
+    while isinstance(tree, exp.Paren | exp.Collate):
+        tree = tree.this
+    try:
+        return adapt(compile_scalar(tree, {}), STRING)
+    except NotNative:
+        raise unsupported(
+            "a regular expression that is neither a constant nor a parameter",
+            tree,
+            "LIKE takes a pattern of each row, strpos() a text.",
+        ) from None

@@ -282,8 +282,11 @@ class _Parameters:
         self.found: list[TypedParameter] = []
         self._known: dict[tuple[object, ...], int] = {}
 
-    def typed(self, scalar: scalars.Scalar, type: ColumnType) -> exp.Expr:
-        return _cast(self.constant(scalar, type), type)
+    def typed(
+        self, scalar: scalars.Scalar, type: ColumnType, said: tuple[str, ...] = ()
+    ) -> exp.Expr:
+        """A scalar as a value of a type; those that are `said` alike are one."""
+        return _cast(self._once(said, scalar, type) if said else self.constant(scalar, type), type)
 
     def plain(self, tree: exp.Parameter) -> exp.Expr:
         """A parameter as the client gave it."""

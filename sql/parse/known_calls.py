@@ -47,7 +47,7 @@ _BY_PATTERN = (
     "'2021-03-05'::DATE and '2021-03-05 14:07'::TIMESTAMP read a text, make_date() takes numbers."
 )
 _BY_EXPRESSION = (
-    "s ~ 'p' tells whether a text matches, regexp_replace() and its groups take it apart."
+    "s ~ 'p' tells whether a text matches; replace(), translate() and split_part() take it apart."
 )
 _BY_ARITHMETIC = "It is an expression of the operators and of floor(), mod() and power()."
 _BY_UNNEST = (
@@ -80,6 +80,7 @@ _REFUSED = {
         ("array_positions", "array_fill", "array_dims", "array_ndims", "trim_array"), _BY_UNNEST
     ),
     **dict.fromkeys(("num_nulls", "num_nonnulls"), "(a IS NULL)::INT8 + (b IS NULL)::INT8 counts."),
+    "format": "|| and concat() put texts together, quote_ident() and quote_literal() quote them.",
     "div": "trunc(a / b) is the whole part of a quotient.",
     "date_bin": "date_trunc() cuts a moment to its unit.",
     **dict.fromkeys(("jsonb_pretty", "jsonb_strip_nulls"), "Clients write documents."),
@@ -87,7 +88,7 @@ _REFUSED = {
     **dict.fromkeys(("min_scale", "trim_scale"), "round(x, 2)::TEXT has as many digits as that."),
     **dict.fromkeys(
         ("regexp_like", "regexp_count", "regexp_instr", "regexp_substr", "regexp_match",
-         "regexp_matches", "regexp_split_to_array", "regexp_split_to_table"),
+         "regexp_matches", "regexp_replace", "regexp_split_to_array", "regexp_split_to_table"),
         _BY_EXPRESSION,
     ),
 }  # fmt: skip

@@ -3,9 +3,9 @@ that shape.
 
     SELECT items FROM t WHERE conjunction [ORDER BY key] [LIMIT n] [OFFSET n]
 
-An item is a column, or sums, differences and products of INT8 columns and whole numbers.
-The conjunction must fix a first part of the key of an index, the primary one or a secondary one;
-without one, a LIMIT alone makes reading row by row worth while, in the order of any index.
+An item is a column. The conjunction must fix a first part of the key of an index, the primary one
+or a secondary one; without one, a LIMIT alone makes reading row by row worth while, in the order
+of any index.
 
 Piece by piece is answered what says of a table what it says of its parts, one part behind another:
 
@@ -27,7 +27,6 @@ from sqlglot import exp
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.column_types import INT8
 from ...catalog.values.type_kinds import FLOATS, TypeKind
-from ...kvlayer.process.fibre import give_way
 from ..access.key_access import KeyAccess, key_access, ranked_accesses
 from ..access.predicates import compile_predicates
 from ..analyze.binder import Relations, check_columns, row_scope, single_table
@@ -69,11 +68,10 @@ def native_select(tree: exp.Expr, relations: Relations) -> NativeSelect | None:
         limit = row_count(tree.args.get("limit"))
         offset = row_count(tree.args.get("offset"))
         columns, names = _columns(tree, descriptor, scope, relation)
-        shown = _places(tree, scope, columns)
         order = _order(tree, descriptor, scope, relation)
     except NotNative:
         return None
-    places = {*shown, *(predicate.column for predicate in predicates)}
+    places = {*columns, *(predicate.column for predicate in predicates)}
     needed = {descriptor.visible_columns[place].id for place in places}
     any_row_will_do = limit is not None and not predicates
     for access in ranked_accesses(descriptor, predicates, needed):
@@ -105,72 +103,29 @@ def row_count(clause: exp.Expr | None) -> Scalar | None:
 
 def _columns(
     tree: exp.Select, descriptor: TableDescriptor, scope: Scope, relation: str
-) -> tuple[tuple[int | Scalar, ...], tuple[ResultColumn, ...]]:
-    places: list[int | Scalar] = []
+) -> tuple[tuple[int, ...], tuple[ResultColumn, ...]]:
+    """The places of the columns that are shown, and what they are called."""
+    places: list[int] = []
     names: list[ResultColumn] = []
+
+    def show(place: int, name: str) -> None:
+        column = descriptor.visible_columns[place]
+        places.append(place)
+        names.append(ResultColumn(name, column.type, origin_of(descriptor, column.name)))
+
     for item in tree.expressions:
-        inner = item.this if isinstance(item, exp.Alias) else item
+        inner = item.unalias().unnest()
         if isinstance(inner, exp.Star) and not any(inner.args.values()):
             for place, column in enumerate(descriptor.visible_columns):
-                if column.hidden:
-                    continue
-                places.append(place)
-                origin = origin_of(descriptor, column.name)
-                names.append(ResultColumn(column.name, column.type, origin))
+                if not column.hidden:
+                    show(place, column.name)
             continue
         if not isinstance(inner, exp.Column):
-            places.append(_computed(inner, descriptor, scope, relation))
-            names.append(ResultColumn(output_name(item), INT8))
-            continue
+            raise NotNative("what is computed")
         check_columns(inner, descriptor, relation)
         compile_scalar(inner, scope, relation)
-        place, _ = scope[folded(inner.this)]
-        places.append(place)
-        origin = origin_of(descriptor, folded(inner.this))
-        names.append(
-            ResultColumn(output_name(item), descriptor.visible_columns[place].type, origin)
-        )
+        show(scope[folded(inner.this)][0], output_name(item))
     return tuple(places), tuple(names)
-
-
-def _computed(tree: exp.Expr, descriptor: TableDescriptor, scope: Scope, relation: str) -> Scalar:
-    """The scalar of an item that PostgreSQL too computes in INT8. Raises NotNative for others."""
-
-    def check(part: exp.Expr) -> None:
-        give_way()
-        match part:
-            case exp.Paren():
-                check(part.this)
-            case exp.Column(this=exp.Identifier() as name):
-                known = scope.get(folded(name))
-                if known is None or descriptor.visible_columns[known[0]].type != INT8:
-                    raise NotNative("no column of INT8")
-            case exp.Add() | exp.Sub() | exp.Mul():
-                sides = [s for s in (part.this, part.expression) if not isinstance(s, exp.Literal)]
-                if not sides:
-                    raise NotNative("INT4")
-                for side in sides:
-                    check(side)
-            case _:
-                raise NotNative(type(part).__name__)
-
-    check(tree)
-    check_columns(tree, descriptor, relation)
-    scalar = compile_scalar(tree, scope, relation)
-    if scalar.type != INT8:
-        raise NotNative("a literal of another type")
-    return scalar
-
-
-def _places(tree: exp.Select, scope: Scope, columns: Sequence[int | Scalar]) -> set[int]:
-    """The places of the columns that the items show, or compute with."""
-    places = {column for column in columns if isinstance(column, int)}
-    if len(places) < len(columns):
-        for item in tree.expressions:
-            for column in find_all(item, exp.Column):
-                if isinstance(column.this, exp.Identifier):
-                    places.add(scope[folded(column.this)][0])
-    return places
 
 
 @dataclass(frozen=True, slots=True)

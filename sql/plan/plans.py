@@ -36,15 +36,15 @@ class Engine(Enum):
 class NativeSelect:
     """A query on one table's keys.
 
-    `columns` are the result's columns: each the place of one in a row, or a scalar over the row.
-    Rows come in key order, or against it when `reverse`. Of rows that are `covered` the access's
-    entries say all that is asked for.
+    `columns` are the places in a row of the columns that the result shows. Rows come in key order,
+    or against it when `reverse`. Of rows that are `covered` the access's entries say all that is
+    asked for.
     """
 
     access: KeyAccess
     covered: bool
     predicates: tuple[Predicate, ...]
-    columns: tuple[int | Scalar, ...]
+    columns: tuple[int, ...]
     names: tuple[ResultColumn, ...]
     reverse: bool
     limit: Scalar | None

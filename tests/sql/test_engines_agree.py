@@ -141,68 +141,12 @@ def test_native_and_duckdb_answers_are_equal(
     sim.run(main())
 
 
-sums = st.recursive(
-    st.sampled_from(["k", "t.n", "n", "i", "1", "2.5", "'3'", "NULL"]),
-    lambda inner: st.tuples(inner, st.sampled_from("+-*"), inner).map(
-        lambda parts: f"({' '.join(parts)})"
-    ),
-    max_leaves=5,
-)
-
-
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
-@given(items=st.lists(sums, min_size=1, max_size=6))
-def test_computed_items_are_those_of_duckdb(items: list[str]) -> None:
-    """Their types too, whoever computes them."""
-    sim = Simulation(seed=1)
-
-    async def main() -> None:
-        async with sql_node(sim) as node:
-            await node.sql("CREATE TABLE t (k INT8 PRIMARY KEY, n INT8, i INT4)")
-            await node.sql("INSERT INTO t VALUES (1, 5, 6), (2, NULL, 7), (3, -8, NULL)")
-            query = f"SELECT {', '.join(items)}, * FROM t WHERE k < 3 ORDER BY k"
-            error = await error_of(node, query)
-            if error is None:
-                await ask(node, query, [])
-            else:  # it is no question of who computes
-                assert error == await error_of(node, query.replace("k < 3", "k + 0 < 3"))
-
-    sim.run(main())
-
-
 async def error_of(node: SqlNode, query: str) -> str | None:
     try:
         await node.sql(query)
     except SQLError as error:
         return error.sqlstate
     return None
-
-
-def test_a_sum_beyond_its_type_is_an_error_of_both() -> None:
-    sim = Simulation(seed=1)
-
-    async def main() -> None:
-        async with sql_node(sim) as node:
-            await node.sql("CREATE TABLE t (k INT8 PRIMARY KEY, n INT8)")
-            await node.sql(f"INSERT INTO t VALUES (1, {2**63 - 1})")
-            for item in ("n + 1", "n * 2", "0 - n - 2"):
-                for condition in ("k = 1", "k + 0 = 1"):
-                    query = f"SELECT {item} FROM t WHERE {condition}"
-                    assert await error_of(node, query) == "22003"
-
-    sim.run(main())
-
-
-def test_a_sum_by_key_takes_no_duckdb() -> None:
-    sim = Simulation(seed=1)
-
-    async def main() -> None:
-        async with sql_node(sim) as node:
-            await node.sql("CREATE TABLE t (k INT8 PRIMARY KEY, n INT8)")
-            for text in ("SELECT n + 1 - k * 2 FROM t WHERE k = 1", "SELECT (n) FROM t LIMIT 1"):
-                assert "native" in str(await node.rows(f"EXPLAIN {text}"))
-
-    sim.run(main())
 
 
 def test_elements_of_an_array_are_read_by_key() -> None:

@@ -336,7 +336,7 @@ def _check_substring(node: exp.Substring, types: Types) -> None:
     """Raises SQLError 0A000 for `substring(s FROM pattern)`."""
     start = node.args.get("start")
     if start is not None and (types.kind(start) is TypeKind.STRING or untyped(start)):
-        hint = "regexp_replace() and its groups take a text apart."
+        hint = "split_part(), left() and substring() by places take a text apart."
         raise unsupported("substring() by a pattern", node, hint)
     _check_call(node, types)
 

@@ -64,6 +64,10 @@ _MEANT: tuple[tuple[str, str, str], ...] = (
         "21000",
         "more than one row returned by a subquery used as an expression",
     ),
+    *(
+        (beginning, "2201B", "invalid regular expression: regular expression is too complex")
+        for beginning in ("invalid repetition size", "pattern too large")
+    ),
     # Nothing but intervals is computed in 32 bits.
     ("overflow in addition of int32", "22008", "interval out of range"),
     ("overflow in multiplication of int32", "22008", "interval out of range"),

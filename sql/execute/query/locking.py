@@ -78,7 +78,7 @@ class _Locking:
             taken = await self._take(found)
             if transaction.read_timestamp == at:
                 self._track(found, taken)
-                return await self._result(found, taken)
+                return self._result(found, taken)
         raise RetryableTransaction("the rows to lock were changed again and again")
 
     async def _find(self) -> _Found:
@@ -207,13 +207,13 @@ class _Locking:
             if access is None or spans is None or (access.secondary and not scan.covered):
                 track(primary)
 
-    async def _result(self, found: _Found, taken: Sequence[int]) -> Result:
+    def _result(self, found: _Found, taken: Sequence[int]) -> Result:
         if self.plan.native is not None:
             if isinstance(taken, range):
                 rows = found.rows[taken.start : taken.stop]
             else:
                 rows = [found.rows[number] for number in taken]
-            return await shown(self.plan.native, rows, self.bindings)
+            return shown(self.plan.native, rows)
         assert found.answer is not None, self.plan
         table = found.answer.table
         if len(taken) < table.num_rows:

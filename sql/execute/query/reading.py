@@ -55,9 +55,6 @@ POINTS_FIRST = 16
 POINTS_WIDE = 4
 """Rows that are read by their keys at first, and where those were more than `CHUNK_BYTES`."""
 
-VALUES_PER_STEP = 1000
-"""Values that are computed in one step of the loop, of a microsecond or two each."""
-
 JOINED_FOR_DUCKDB_MAX = 10_000
 """So many reads by key take a fifth of a second, as a full scan of 60,000 rows does: from there on
 DuckDB is given all rows."""
@@ -105,24 +102,12 @@ async def run_native(native: NativeSelect, transaction: Transaction, bindings: B
             found += [row for _, row in rows if test is None or test(row)]
             if wanted is not None and len(found) >= wanted:
                 break
-    return await shown(native, found[limits], bindings)
+    return shown(native, found[limits])
 
 
-async def shown(native: NativeSelect, rows: Sequence[Row], bindings: Bindings) -> Result:
-    """The result of the rows that a native plan found. Raises SQLError where one computes what
-    cannot be."""
-    columns = native.columns
-    places = [column for column in columns if isinstance(column, int)]
-    chosen: list[Row] = []
-    if len(places) == len(columns):
-        chosen = list(map(_picker(places), rows))
-    else:
-        step = max(1, VALUES_PER_STEP // len(columns))
-        for start in range(0, len(rows), step):
-            if start:
-                await asyncio.sleep(0)
-            for row in rows[start : start + step]:
-                chosen.append(tuple([_value(column, row, bindings) for column in columns]))
+def shown(native: NativeSelect, rows: Sequence[Row]) -> Result:
+    """The result of the rows that a native plan found."""
+    chosen = list(map(_picker(native.columns), rows))
     return Result(
         tag=f"SELECT {len(chosen)}", columns=native.names, rows=chosen, row_count=len(chosen)
     )
@@ -132,12 +117,6 @@ def _picker(places: Sequence[int]) -> Callable[[Row], Row]:
     if len(places) > 1:
         return itemgetter(*places)
     return lambda row: tuple([row[place] for place in places])
-
-
-def _value(column: int | Scalar, row: Row, bindings: Bindings) -> Datum:
-    if isinstance(column, int):
-        return row[column]
-    return column.evaluate(row, bindings)  # type: ignore[return-value]  # checked when it was planned
 
 
 def cut(limit: Scalar | None, offset: Scalar | None, bindings: Bindings) -> slice:
@@ -274,7 +253,7 @@ class PointRead:
         self._predicates = native.predicates
         if native.access.answers(native.predicates):
             self._predicates = ()
-        self._pick = _picker([each for each in native.columns if isinstance(each, int)])
+        self._pick = _picker(native.columns)
 
     def key(self, bindings: Bindings) -> bytes | None:
         """The key, or None where no row can have it. Raises SQLError."""
@@ -303,7 +282,6 @@ def point_read_applies(plan: SelectPlan) -> bool:
         and len(plan.relations) == 1
         and native.access.points
         and native.access.fixed_columns == len(native.access.columns)
-        and all(isinstance(column, int) for column in native.columns)
     )
 
 

@@ -5,7 +5,7 @@
 
 DuckDB computes without the interpreter's lock: most queries run in threads of the server, and keep
 its event loop waiting no more than any other process would. Functions of Python need the lock, for
-documents, patterns, and texts that are read as other types are. A query that calls one for many
+documents, and of texts that are read as other types are. A query that calls one for many
 rows is computed here, over tables that are sent as Arrow, and its result comes back in batches.
 
 The worker is started by the first such query, and holds nothing between two of them: when it dies,

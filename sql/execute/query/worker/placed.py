@@ -24,7 +24,7 @@ WORKERS = declare_choice(
     "sql.analytics.workers",
     "on",
     ["on", "off"],
-    "whether a query that calls functions written in Python (of documents, patterns, texts that "
+    "whether a query that calls functions written in Python (of documents, texts that "
     "are read) for many rows is computed by a process of its own",
 )
 
