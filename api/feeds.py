@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import AsyncExitStack, suppress
 from math import inf
 from typing import Any
@@ -45,35 +45,6 @@ LOOK_SECONDS = 0.5
 """How often whoever waits for a feed looks whether its job still runs."""
 
 
-class _Claim:
-    """A job's context as a changefeed sees it."""
-
-    def __init__(self, context: JobContext) -> None:
-        self._context = context
-        self.job_id = context.job.id
-        self.epoch = context.epoch
-
-    @property
-    def payload(self) -> bytes:
-        return self._context.payload
-
-    @property
-    def lost(self) -> bool:
-        return self._context.lost
-
-    async def payload_changed(self, known: bytes) -> bytes:
-        return await self._context.payload_changed(known)
-
-    async def change_payload(self, change: Callable[[bytes], bytes]) -> bytes:
-        return await self._context.change_payload(change)
-
-    async def read_progress(self) -> bytes | None:
-        return self._context.progress
-
-    async def save_progress(self, progress: bytes) -> None:
-        await self._context.save_progress(progress)
-
-
 class ChangefeedResumer:
     """Runs changefeeds for the job registry."""
 
@@ -81,10 +52,10 @@ class ChangefeedResumer:
         self._feeds = feeds
 
     async def resume(self, context: JobContext) -> None:
-        await _retried(self._feeds.run(_Claim(context)))
+        await _retried(self._feeds.run(context))
 
     async def on_cancel(self, context: JobContext) -> None:
-        await _retried(self._feeds.cancel(_Claim(context)))
+        await _retried(self._feeds.cancel(context))
 
 
 class ScheduleResumer:
