@@ -14,6 +14,7 @@ from ..catalog.leases.liveness import node_lives
 from ..catalog.values.errors import SQLError
 from ..kvlayer.access import committed
 from ..kvlayer.clock import ZERO, Timestamp, format_timestamp, seconds_between
+from ..kvlayer.frontier import part_of
 from ..kvlayer.span import Span
 from ..kvlayer.txn import Transaction
 from .backup import KeyspaceBackups
@@ -57,7 +58,6 @@ from .jobs.reservations import JOB_KIND, release_orphans
 from .jobs.services import ChangefeedServices
 from .jobs.waits import FeedWaits
 from .pipeline.live import FeedState, LiveFeed
-from .pipeline.progress import part_of
 from .schedules import (
     SCHEDULE_KIND,
     ScheduleJob,

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from ...kvlayer.clock import ZERO, Timestamp, seconds_between
+from ...kvlayer.frontier import part_of
 from ...kvlayer.span import Span
 from ..jobs.details import ChangefeedDetails, TargetDetails
 from ..pipeline.live import FeedState, LiveFeed
-from ..pipeline.progress import part_of
 from ..sinks.protocol import SinkProgress
 from ..targets import FeedTarget, TargetState
 from .explanation import RangedStore

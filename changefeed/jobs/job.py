@@ -29,12 +29,12 @@ from ...catalog.jobs import JobContext, JobFenced, JobPaused
 from ...kvlayer.access import committed
 from ...kvlayer.clock import ZERO, Timestamp, duration
 from ...kvlayer.errors import StoreClosed
+from ...kvlayer.frontier import part_of
 from ...kvlayer.span import Span
 from ...schemafeed.feed import TableDropped
 from ..contract.options import ChangefeedOptions, DropPolicy, ErrorPolicy, parse_options
 from ..pipeline.live import FeedState, LiveFeed
 from ..pipeline.pipeline import TargetFailed
-from ..pipeline.progress import part_of
 from ..sinks.kind import SinkKind
 from ..sinks.protocol import (
     BadRows,
@@ -442,10 +442,8 @@ class ChangefeedJob:
             for target in targets
             if not target.state.final
         ]
-        return min(
-            (at for part, at in progress.frontier if any(map(part.overlaps, spans))),
-            default=progress.resolved,
-        )
+        reached = (at for span in spans for _, at in part_of(progress.frontier, span))
+        return min(reached, default=progress.resolved)
 
     async def _note_begun(self, progress: SinkProgress) -> None:
         """Clears `fresh` and `again` of the targets of which the sink holds progress by now."""
