@@ -269,6 +269,7 @@ class ChangefeedJob:
         uri = whole_uri(services, details)
         self._protected_at = {each: await self._read(each) for each in details.protections}
         planned = [self._planned(target) for target in details.targets if not target.state.final]
+        await kind.load(options, services.offload)
         sink = kind.create(
             uri,
             SinkContext(
