@@ -161,6 +161,9 @@ class FeedProgress:
 
     def _forward_behind(self, span: Span, to: Timestamp) -> None:
         for target_id, frontier in list(self._behind.items()):
+            moves = self._spans[target_id].overlaps(span)
+            if not moves and target_id not in self._passed_over:
+                continue
             frontier.forward(span, to)
             if frontier.low_water < self.resolved:
                 continue
