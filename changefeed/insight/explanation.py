@@ -10,19 +10,16 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.rows.key_borders import pretty_key
 from ...kvlayer.clock import Timestamp, format_timestamp
-from ...kvlayer.ranges import RangeInfo
-from ...kvlayer.span import Span
 from ...schemafeed.polling import POLL_INTERVAL
 from ..contract.changes import StageTimes
 from ..contract.options import ChangefeedOptions, ScanChoice, SchemaFeedKind, parse_options
 from ..contract.queries import FeedQuery
 from ..jobs.create import FeedRequest
-from ..jobs.services import DELEGATE, SCHEMA_FEED, ChangefeedServices
+from ..jobs.services import DELEGATE, SCHEMA_FEED, ChangefeedServices, RangedStore
 from ..pipeline.decode import decode, slice_rows
 from ..sinks.kinds import AnyKind
 from ..sinks.locations import in_schema
@@ -37,14 +34,6 @@ VERSION_BYTES = 24
 
 Fact = tuple[str, str]
 """A property, and its value."""
-
-
-@runtime_checkable
-class RangedStore(Protocol):
-    """A store whose ranges are in this process."""
-
-    def ranges(self, span: Span) -> list[RangeInfo]: ...
-    async def span_bytes(self, span: Span) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,28 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from ...kvlayer.clock import ZERO, Timestamp, seconds_between
 from ...kvlayer.frontier import part_of
 from ...kvlayer.span import Span
 from ..jobs.details import ChangefeedDetails, TargetDetails
+from ..jobs.services import RangedStore
 from ..pipeline.live import FeedState, LiveFeed
 from ..sinks.protocol import SinkProgress
 from ..targets import FeedTarget, TargetState
-from .explanation import RangedStore
 
 CAUGHT_UP_SECONDS = 1.0
 """A feed that runs and is no further behind has nothing to catch up with."""
-
-
-@runtime_checkable
-class SizedStore(Protocol):
-    """A store whose ranges are in this process."""
-
-    async def span_bytes(self, span: Span) -> int | None:
-        """About what its versions take; None where that is not known."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +119,7 @@ async def _catch_up(
     if live is None or not live.here or state not in _MOVING:
         return None
     if state == TargetState.SCANNING.value:
-        left = await store.span_bytes(span) if isinstance(store, SizedStore) else None
+        left = await store.span_bytes(span) if isinstance(store, RangedStore) else None
         speed = live.scan_rate.per_second(at)
         return left / speed if left is not None and speed else None
     if behind <= CAUGHT_UP_SECONDS:

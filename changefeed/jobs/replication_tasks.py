@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -26,7 +25,6 @@ from ...catalog.leases.liveness import living_nodes
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.raw import user_key
-from ...kvlayer.span import Span
 from ...kvlayer.txn import Transaction
 from ..targets import KeyspacePart
 from .create import protect
@@ -37,22 +35,10 @@ from .details import (
     decode_progress,
     encode_details,
 )
-from .services import ChangefeedServices
+from .services import ChangefeedServices, RangedStore
 
 WORKERS_MAX = 32
 """Each is a job with a feed and connections of its own."""
-
-
-class _Range(Protocol):
-    @property
-    def start(self) -> bytes: ...
-
-
-@runtime_checkable
-class _RangedStore(Protocol):
-    """A store whose ranges are in this process."""
-
-    def ranges(self, span: Span) -> Sequence[_Range]: ...
 
 
 def cut(
@@ -61,7 +47,7 @@ def cut(
     """The parts of so many tasks, or of fewer where there are fewer ranges. Raises SQLError on a
     node that does not have the store's ranges."""
     store, span = services.store, whole.span(keyspace_id)
-    if not isinstance(store, _RangedStore):
+    if not isinstance(store, RangedStore):
         raise SQLError(
             "0A000",
             "keys are dealt to workers on the node that has the store",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 from ...catalog.leases import LeaseManager
 from ...catalog.rights.rights_watcher import RightsWatcher
@@ -11,7 +12,9 @@ from ...catalog.store.node_ids import FIRST_NODE_ID
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.process.offload import Offload
 from ...kvlayer.protected_timestamp import ProtectedTimestamps
+from ...kvlayer.ranges import RangeInfo
 from ...kvlayer.settings import declare_choice
+from ...kvlayer.span import Span
 from ...schemafeed.feed import DelegateSchemaFeed, SchemaFeed
 from ...schemafeed.leasing import LeasingSchemaFeed
 from ...schemafeed.polling import PollingSchemaFeed
@@ -39,6 +42,17 @@ DELEGATE = declare_choice(
     [SchemaFeedKind.RANGEFEED.value, SchemaFeedKind.POLLING.value],
     "who proves what a leasing schema feed has no lease for: polling is the RFC's own arrangement",
 )
+
+
+@runtime_checkable
+class RangedStore(Protocol):
+    """A store whose ranges are in this process."""
+
+    def ranges(self, span: Span) -> list[RangeInfo]: ...
+
+    async def span_bytes(self, span: Span) -> int | None:
+        """About what its versions take; None where that is not known."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

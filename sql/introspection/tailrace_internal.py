@@ -36,7 +36,7 @@ from ...catalog.schema_change.status import status_of
 from ...catalog.store.descriptor_store import decode_stored
 from ...catalog.store.lease_rows import LEASES, SESSIONS
 from ...catalog.values.column_types import Datum
-from ...changefeed.insight.lag import SizedStore
+from ...changefeed.jobs.services import RangedStore
 from ...kvlayer.clock import MAX_TIMESTAMP, format_timestamp
 from ...kvlayer.keys import index_span
 from ...kvlayer.span import Span
@@ -234,7 +234,7 @@ async def database_size_rows(context: IntrospectionContext) -> Rows:
 
 async def _bytes(context: IntrospectionContext, span: Span) -> int | None:
     store = context.services.store
-    return await store.span_bytes(span) if isinstance(store, SizedStore) else None
+    return await store.span_bytes(span) if isinstance(store, RangedStore) else None
 
 
 def _total(sizes: Sequence[int | None]) -> int | None:

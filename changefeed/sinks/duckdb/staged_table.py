@@ -31,15 +31,13 @@ from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch, ChangeKind
 from ..protocol import SinkProgress
 from .ownership import MirrorRow, save_mirror
-from .pending import ColumnChanges, PendingChanges, RowChanges
+from .pending import Changes, PendingChanges, RowChanges
 from .schema_step import plan_step, same_shape, turn_over
 from .stage import Stage
 from .table_schema import TableSchema, view_of
 from .table_work import Prepared, TableWork
 from .table_writer import TableWriter
 from .tombstones import Tombstones
-
-Changes = RowChanges | ColumnChanges
 
 
 class StagedTable:

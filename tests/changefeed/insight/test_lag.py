@@ -16,6 +16,7 @@ from tailrace.changefeed.sinks.protocol import BackfillProgress, SinkProgress
 from tailrace.changefeed.targets import FeedTarget, TargetState
 from tailrace.kvlayer.clock import ZERO, Timestamp, duration
 from tailrace.kvlayer.keys import table_span
+from tailrace.kvlayer.ranges import RangeInfo
 from tailrace.kvlayer.span import Span
 
 ORDERS, LINES = 104, 105
@@ -27,6 +28,9 @@ def at(seconds: float) -> Timestamp:
 
 class KnownSize:
     """A store whose spans are all of one size."""
+
+    def ranges(self, span: Span) -> list[RangeInfo]:
+        return []
 
     async def span_bytes(self, span: Span) -> int | None:
         return 6_000
