@@ -14,6 +14,7 @@ from ..catalog.leases.liveness import node_lives
 from ..catalog.values.errors import SQLError
 from ..kvlayer.access import committed
 from ..kvlayer.clock import ZERO, Timestamp, format_timestamp, seconds_between
+from ..kvlayer.frontier import part_of
 from ..kvlayer.span import Span
 from ..kvlayer.txn import Transaction
 from .backup import KeyspaceBackups
@@ -50,14 +51,13 @@ from .jobs.details import (
     encode_details,
     told_since,
 )
-from .jobs.job import ChangefeedJob, Claim, sending_report
+from .jobs.job import ChangefeedJob, sending_report
 from .jobs.places import claim_place
 from .jobs.replication_tasks import cut, dealt_nodes, rebalance
 from .jobs.reservations import JOB_KIND, release_orphans
 from .jobs.services import ChangefeedServices
 from .jobs.waits import FeedWaits
 from .pipeline.live import FeedState, LiveFeed
-from .pipeline.progress import part_of
 from .schedules import (
     SCHEDULE_KIND,
     ScheduleJob,
@@ -327,11 +327,11 @@ class Changefeeds:
 
     # For the job registry
 
-    async def run(self, claim: Claim) -> None:
+    async def run(self, claim: JobContext) -> None:
         """Runs a claimed job (`ChangefeedJob.run`)."""
-        live = self._live.get(claim.job_id)
+        live = self._live.get(claim.job.id)
         if live is None or live.ended:
-            live = self._live[claim.job_id] = LiveFeed(claim.job_id)
+            live = self._live[claim.job.id] = LiveFeed(claim.job.id)
         try:
             await ChangefeedJob(self._services, claim, live).run()
         finally:
@@ -347,11 +347,11 @@ class Changefeeds:
         """Runs a claimed schedule (`ScheduleJob.run`)."""
         await ScheduleJob(self._services, self._jobs, context).run()
 
-    async def cancel(self, claim: Claim) -> None:
+    async def cancel(self, claim: JobContext) -> None:
         """Cleans up after a job that was cancelled."""
-        await ChangefeedJob(self._services, claim, self.watch(claim.job_id)).cancel()
-        self._live.pop(claim.job_id, None)
-        self._lagging.pop(claim.job_id, None)
+        await ChangefeedJob(self._services, claim, self.watch(claim.job.id)).cancel()
+        self._live.pop(claim.job.id, None)
+        self._lagging.pop(claim.job.id, None)
 
     def runs_here(self, job_id: int, payload: bytes) -> bool:
         """Whether this node may run the feed.

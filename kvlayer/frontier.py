@@ -8,7 +8,8 @@ forward([f, zz), 15) -> True       [a, f)@12 [f, z)@15             low water 12
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 
 from sortedcontainers import SortedDict
@@ -18,6 +19,39 @@ from .span import Span
 
 STALE_MAX = 64
 """The heap is rebuilt when it holds this many entries more than two for each interval."""
+
+Entries = Sequence[tuple[Span, Timestamp]]
+"""Spans in key order that do not overlap, and how far each has come."""
+
+
+def part_of(entries: Entries, span: Span) -> list[tuple[Span, Timestamp]]:
+    """The part of the entries that lies in `span`. It is found without looking at the others."""
+    first, behind = _places(entries, span)
+    return [(_shared(part, span), at) for part, at in entries[first:behind]]
+
+
+def without(entries: Entries, span: Span) -> list[tuple[Span, Timestamp]]:
+    """The entries outside of `span`."""
+    return with_part(entries, span, [])
+
+
+def with_part(entries: Entries, span: Span, part: Entries) -> list[tuple[Span, Timestamp]]:
+    """The entries, with `part` in place of what lies in `span`."""
+    first, behind = _places(entries, span)
+    rests = [(rest, at) for touched, at in entries[first:behind] for rest in touched.minus(span)]
+    before = [each for each in rests if each[0].start < span.start]
+    return [*entries[:first], *before, *part, *rests[len(before) :], *entries[behind:]]
+
+
+def _places(entries: Entries, span: Span) -> tuple[int, int]:
+    """The place of the first entry that shares a key with `span`, and of the first behind it."""
+    first = bisect_right(entries, span.start, key=lambda entry: entry[0].end)
+    return first, bisect_left(entries, span.end, first, key=lambda entry: entry[0].start)
+
+
+def _shared(part: Span, span: Span) -> Span:
+    """What lies of `part` in `span`, which shares a key with it."""
+    return Span(max(part.start, span.start), min(part.end, span.end))
 
 
 class Frontier:
@@ -106,6 +140,15 @@ class Frontier:
             yield Span(start, end), ts
             if self._changes != changes:
                 raise RuntimeError("the frontier changed while its entries were read")
+
+    def part(self, span: Span) -> list[tuple[Span, Timestamp]]:
+        """The part of the entries that lies in `span`. It is found without looking at the
+        others."""
+        found = []
+        for start in self._touching(span):
+            end, ts = self._intervals[start]
+            found.append((_shared(Span(start, end), span), ts))
+        return found
 
     def at(self, key: bytes) -> Timestamp | None:
         """The timestamp of a key, or None when it is not tracked."""

@@ -17,7 +17,7 @@ def encoder_for(
     """The encoder of messages for a feed. A sink refuses formats that are not of messages before a
     feed is created (`SinkKind.check_options`). The enriched envelope needs the feed's `origin`."""
     if options.format is Format.AVRO:
-        from .avro import AvroEncoder  # the package fastavro is an extra
+        from .avro import AvroEncoder  # an extra
 
         return AvroEncoder(options, topics)
     return line_encoder_for(options, topics, origin)

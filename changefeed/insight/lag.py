@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...kvlayer.clock import ZERO, Timestamp, seconds_between
+from ...kvlayer.frontier import part_of
 from ...kvlayer.ranges import RangedStore
 from ...kvlayer.span import Span
 from ..jobs.details import ChangefeedDetails, TargetDetails
 from ..pipeline.live import FeedState, LiveFeed
-from ..pipeline.progress import part_of
 from ..sinks.protocol import SinkProgress
 from ..targets import FeedTarget, TargetState
 

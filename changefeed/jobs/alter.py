@@ -164,6 +164,7 @@ class _Altering:
                 f"cannot drop all targets of changefeed job {self._job_id}",
                 hint=f"CANCEL JOB {self._job_id} ends it.",
             )
+        await self._kind.load(details.parsed_options, self._services.offload)
         if self._added:
             await self._check_sink()
         return details

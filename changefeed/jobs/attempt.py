@@ -12,6 +12,7 @@ from ...catalog.rows.row_codec import RowUnreadable
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import ZERO, Timestamp, format_timestamp
 from ...kvlayer.errors import BatchTimestampBeforeGC, KVError
+from ...kvlayer.frontier import part_of, without
 from ...kvlayer.span import Span
 from ...schemafeed.feed import SchemaFeedError
 from ..contract.changes import Form
@@ -21,7 +22,7 @@ from ..pipeline.arrivals import Arrivals
 from ..pipeline.gate import SchemaGate
 from ..pipeline.live import LiveFeed
 from ..pipeline.pipeline import Pipeline, RangeDeletion, SinkEnd, TargetStart
-from ..pipeline.progress import part_of, whole, without
+from ..pipeline.progress import whole
 from ..pipeline.query_sink import QuerySink, pipeline_options
 from ..sinks.protocol import PastUnknown, Sink, SinkError, SinkProgress, SinkRefused
 from ..sinks.transaction_sink import FramingSink, TransactionSink

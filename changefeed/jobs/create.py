@@ -120,6 +120,7 @@ async def plan_changefeed(
     check_effective(request.options, kind.obeys, scheme_of(sink.uri))
     if not isinstance(kind, WorkerKind):
         kind.check_options(options)
+        await kind.load(options, services.offload)
     elif request.keyspace is not None and not request.whole_keyspace:
         raise SQLError(
             "0A000",

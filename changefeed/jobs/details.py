@@ -335,8 +335,9 @@ def decode_progress(data: bytes) -> SinkProgress:
     progress = _progress_decoder.decode(data)
     _check(progress.format, PROGRESS_FORMAT, "progress")
     return SinkProgress(
+        # Earlier versions saved frontiers that are not in key order.
         frontier=tuple(
-            (Span(entry.start, entry.end), entry.timestamp) for entry in progress.frontier
+            sorted((Span(entry.start, entry.end), entry.timestamp) for entry in progress.frontier)
         ),
         resolved=progress.resolved,
         scan_complete=progress.scan_complete,

@@ -18,24 +18,23 @@ as everything else of a job is, and nothing of the feed runs meanwhile, which wo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
 
 import msgspec
 
-from ...catalog.jobs import JobFenced, JobPaused
+from ...catalog.jobs import JobContext, JobFenced, JobPaused
 from ...kvlayer.access import committed
 from ...kvlayer.clock import ZERO, Timestamp, duration
 from ...kvlayer.errors import StoreClosed
+from ...kvlayer.frontier import part_of
 from ...kvlayer.span import Span
 from ...schemafeed.feed import TableDropped
 from ..contract.options import ChangefeedOptions, DropPolicy, ErrorPolicy, parse_options
 from ..pipeline.live import FeedState, LiveFeed
 from ..pipeline.pipeline import TargetFailed
-from ..pipeline.progress import part_of
 from ..sinks.kind import SinkKind
 from ..sinks.protocol import (
     BadRows,
@@ -83,38 +82,6 @@ END_SECONDS_MAX = 5.0
 A sink that does not answer holds up neither for longer."""
 
 
-class Claim(Protocol):
-    """A job, claimed by this node."""
-
-    @property
-    def job_id(self) -> int: ...
-
-    @property
-    def epoch(self) -> int: ...
-
-    @property
-    def payload(self) -> bytes: ...
-
-    @property
-    def lost(self) -> bool:
-        """Whether somebody else may have the claim by now."""
-        ...
-
-    async def read_progress(self) -> bytes | None: ...
-
-    async def payload_changed(self, known: bytes) -> bytes:
-        """The payload, once it is another than `known`: the feed was altered."""
-        ...
-
-    async def change_payload(self, change: Callable[[bytes], bytes]) -> bytes:
-        """Changes the payload, from what it is by then. Raises when the claim was lost."""
-        ...
-
-    async def save_progress(self, progress: bytes) -> None:
-        """Compare-and-set on the epoch. Raises when the claim was lost."""
-        ...
-
-
 class FeedEnded(Exception):
     """The feed has ended under an earlier claim, by the error that the message tells."""
 
@@ -122,7 +89,7 @@ class FeedEnded(Exception):
 class ChangefeedJob:
     """One claim of one changefeed's job."""
 
-    def __init__(self, services: ChangefeedServices, claim: Claim, live: LiveFeed) -> None:
+    def __init__(self, services: ChangefeedServices, claim: JobContext, live: LiveFeed) -> None:
         self._services = services
         self._claim = claim
         self._live = live
@@ -132,7 +99,7 @@ class ChangefeedJob:
         """Makes the attempt that runs flush and save, and end."""
         self._ending = False
         self._identity = FeedIdentity(
-            store_id=services.store.id, job_id=claim.job_id, epoch=claim.epoch
+            store_id=services.store.id, job_id=claim.job.id, epoch=claim.epoch
         )
 
     async def run(self) -> None:
@@ -141,7 +108,7 @@ class ChangefeedJob:
         An error that `retryable` knows leaves everything as it is, for the next attempt. Any other
         is the feed's end.
         """
-        ended = decode_end(await self._claim.read_progress())
+        ended = decode_end(self._claim.progress)
         failure: Exception | None = FeedEnded(ended) if ended else None
         if ended is None:
             try:
@@ -297,11 +264,12 @@ class ChangefeedJob:
         options = parse_options(opened_options(services, details.options), details.query)
         if kind.checkpoint_seconds is not None and options.paced_when_idle:
             options = replace(options, min_checkpoint_frequency=kind.checkpoint_seconds)
-        found = await self._claim.read_progress()
+        found = self._claim.progress
         known = decode_progress(found) if found else None
         uri = whole_uri(services, details)
         self._protected_at = {each: await self._read(each) for each in details.protections}
         planned = [self._planned(target) for target in details.targets if not target.state.final]
+        await kind.load(options, services.offload)
         sink = kind.create(
             uri,
             SinkContext(
@@ -359,7 +327,7 @@ class ChangefeedJob:
     def _bad_rows(self, options: ChangefeedOptions) -> BadRows:
         return DeadLetters(
             self._services.store,
-            self._claim.job_id,
+            self._claim.job.id,
             {target.table_id: target.name for target in self._details.targets},
             policy=options.on_bad_row,
             pauses=options.on_error is ErrorPolicy.PAUSE,
@@ -400,7 +368,7 @@ class ChangefeedJob:
     async def _gone(self, details: ChangefeedDetails) -> dict[int, bytes]:
         """Returns the dropped tables that the feed's database frontier has passed, each with the id
         of its protected timestamp: no descriptor brings them back."""
-        found = await self._claim.read_progress()
+        found = self._claim.progress
         if found is None or details.whole_database is None:
             return {}
         parts = part_of(decode_progress(found).frontier, details.whole_database.span)
@@ -421,7 +389,7 @@ class ChangefeedJob:
     async def _run_worker(self, kind: WorkerKind) -> None:
         details = self._details
         self._live.begin_attempt()
-        found = await self._claim.read_progress()
+        found = self._claim.progress
         (target,) = details.targets
         feed = WorkerFeed(
             identity=self._identity,
@@ -475,10 +443,8 @@ class ChangefeedJob:
             for target in targets
             if not target.state.final
         ]
-        return min(
-            (at for part, at in progress.frontier if any(map(part.overlaps, spans))),
-            default=progress.resolved,
-        )
+        reached = (at for span in spans for _, at in part_of(progress.frontier, span))
+        return min(reached, default=progress.resolved)
 
     async def _note_begun(self, progress: SinkProgress) -> None:
         """Clears `fresh` and `again` of the targets of which the sink holds progress by now."""
@@ -556,7 +522,7 @@ class ChangefeedJob:
     def _check_store(self) -> None:
         if self._details.store_id != self._services.store.id:
             raise SinkRefused(
-                f"changefeed {self._claim.job_id} belongs to store {self._details.store_id}, "
+                f"changefeed {self._claim.job.id} belongs to store {self._details.store_id}, "
                 f"and this is store {self._services.store.id}"
             )
 
@@ -567,7 +533,7 @@ class ChangefeedJob:
         it next opens the file. Raises what `retryable` knows where something cannot be released
         now, and JobFenced when the claim is lost: then all of it belongs to the next holder.
         """
-        await self._claim.save_progress(with_end(await self._claim.read_progress(), why))
+        await self._claim.save_progress(with_end(self._claim.progress, why))
         await self._release_here()
         services, details = self._services, decode_details(self._claim.payload)
         kind = services.kinds.kind_of(details.sink_uri)
@@ -583,7 +549,7 @@ class ChangefeedJob:
         details = decode_details(self._claim.payload)
         await self._release(list(details.protections))
         if details.taken_options.slo_p99:
-            await forget_breaches(self._services.store, self._claim.job_id)
+            await forget_breaches(self._services.store, self._claim.job.id)
 
 
 def sending_report(live: LiveFeed, now: Timestamp) -> SendingReport:

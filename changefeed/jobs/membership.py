@@ -146,15 +146,21 @@ def holder_of(
     uri = whole_uri(services, details)
     shared = kind.reserved(uri, ())
 
-    def place(of: TargetDetails) -> frozenset[str]:
-        return kind.reserved(uri, [own_name(of.name)]) - shared
+    def places(*of: TargetDetails) -> frozenset[str]:
+        return kind.reserved(uri, [own_name(each.name) for each in of]) - shared
 
-    wanted = place(target)
-    for each in details.targets:
-        other = each.table_id != target.table_id and not each.state.final and not each.refused
-        if other and each.keyspace is None and wanted & place(each):
-            return each
-    return None
+    wanted = places(target)
+    others = [
+        each
+        for each in details.targets
+        if each.table_id != target.table_id
+        and each.keyspace is None
+        and not (each.state.final or each.refused)
+    ]
+    # Nearly always nobody has it, which is asked at once: a database has many tables.
+    if not wanted & places(*others):
+        return None
+    return next((each for each in others if wanted & places(each)), None)
 
 
 async def leaves(services: ChangefeedServices, target: TargetDetails) -> bool:

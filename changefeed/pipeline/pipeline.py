@@ -278,7 +278,7 @@ class Pipeline:
         target that is behind goes its own way at once."""
         starts = list(self._starts.values())
         apart = [each for each in starts if self.progress.behind(each.target.id)]
-        together = [each for each in starts if each not in apart]
+        together = [each for each in starts if not self.progress.behind(each.target.id)]
         for start in apart:
             self._help(start.target.id, self._catch_up(start))
         if together and not self.progress.scan_complete:

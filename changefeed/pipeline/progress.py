@@ -12,10 +12,10 @@ a feed resolves nothing before it has shown every row once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from ...kvlayer.clock import ZERO, Timestamp, format_timestamp
-from ...kvlayer.frontier import Frontier
+from ...kvlayer.frontier import Entries, Frontier, part_of, with_part, without
 from ...kvlayer.span import Span
 from ..contract.boundary_kind import BoundaryKind
 from ..sinks.protocol import BackfillProgress, SinkProgress
@@ -26,32 +26,19 @@ def progress_at(spans: Iterable[Span], at: Timestamp, *, scan_complete: bool) ->
     """The progress of a feed that has flushed nothing: at `at`, or at zero while it must scan."""
     stand = at if scan_complete else ZERO
     return SinkProgress(
-        frontier=tuple((span, stand) for span in spans),
+        frontier=tuple((span, stand) for span in sorted(spans)),
         resolved=stand,
         scan_complete=scan_complete,
     )
 
 
-def part_of(
-    entries: Iterable[tuple[Span, Timestamp]], span: Span
-) -> Sequence[tuple[Span, Timestamp]]:
-    """The part of a frontier's entries that lies in `span`."""
-    shared = [(span.intersect(part), at) for part, at in entries]
-    return [(part, at) for part, at in shared if part is not None]
-
-
-def whole(entries: Sequence[tuple[Span, Timestamp]], span: Span) -> Frontier:
+def whole(entries: Entries, span: Span) -> Frontier:
     """The frontier of the whole of `span`: what `entries` lack stands at their least."""
     assert entries, span
     frontier = Frontier([span], min(at for _, at in entries))
     for part, at in entries:
         frontier.forward(part, at)
     return frontier
-
-
-def without(entries: Iterable[tuple[Span, Timestamp]], span: Span) -> list[tuple[Span, Timestamp]]:
-    """A frontier's entries outside of `span`."""
-    return [(rest, at) for part, at in entries for rest in part.minus(span)]
 
 
 class FeedProgress:
@@ -144,10 +131,10 @@ class FeedProgress:
         """Whether the target does not count for what the feed resolves yet."""
         return target_id in self._behind
 
-    def part(self, target_id: int) -> Sequence[tuple[Span, Timestamp]]:
+    def part(self, target_id: int) -> Entries:
         """The target's part of the frontier, whole."""
         frontier = self._behind.get(target_id, self.frontier)
-        return part_of(frontier.entries(), self._spans[target_id])
+        return frontier.part(self._spans[target_id])
 
     def low_water(self, target_id: int) -> Timestamp:
         """The least resolved timestamp of the target's spans."""
@@ -174,6 +161,9 @@ class FeedProgress:
 
     def _forward_behind(self, span: Span, to: Timestamp) -> None:
         for target_id, frontier in list(self._behind.items()):
+            moves = self._spans[target_id].overlaps(span)
+            if not moves and target_id not in self._passed_over:
+                continue
             frontier.forward(span, to)
             if frontier.low_water < self.resolved:
                 continue
@@ -243,7 +233,7 @@ class FeedProgress:
             )
         return self._captured
 
-    def _shown(self, entries: Sequence[tuple[Span, Timestamp]]) -> Sequence[tuple[Span, Timestamp]]:
+    def _shown(self, entries: Entries) -> Entries:
         """Limits entries to what the sink may show: where it shows whole transactions, those of
         which every row has come. A scan shows none."""
         least = min((at for _, at in entries), default=ZERO)
@@ -254,17 +244,17 @@ class FeedProgress:
         for target_id in self._passed_over:
             target = self._spans[target_id]
             parts = [(span, self._whole(at, [target_id])) for span, at in part_of(shown, target)]
-            shown = [*without(shown, target), *parts]
+            shown = with_part(shown, target, parts)
         for target_id, shown_at in list(self._shown_at.items()):
             if shown_at <= upto:
                 del self._shown_at[target_id]
                 continue
             target = self._spans[target_id]
             begun = [(span, min(at, shown_at)) for span, at in part_of(entries, target)]
-            shown = [*without(shown, target), *begun]
-        return sorted(shown)
+            shown = with_part(shown, target, begun)
+        return shown
 
-    def _forget_passed(self, entries: Sequence[tuple[Span, Timestamp]]) -> None:
+    def _forget_passed(self, entries: Entries) -> None:
         """Lets go of backfills that are done, where the table's frontier says as much."""
         for table_id, backfill in list(self._backfills.items()):
             span = self._spans.get(table_id)

@@ -7,7 +7,7 @@ later or is read again: no other target's span feed is touched for that.
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -156,9 +156,8 @@ class FeedReader:
         now = self._end.now_ns()
         for span in checkpoint.spans:
             first = max(0, bisect_right(self._starts, span.start) - 1)
-            for lane in self._lanes[first:]:
-                if lane.span.start >= span.end:
-                    break
+            behind = bisect_left(self._starts, span.end)
+            for lane in self._lanes[first:behind]:
                 shared = lane.span.intersect(span)
                 if shared is not None:
                     lane.push_checkpoint(shared, checkpoint.resolved, now_ns=now)

@@ -38,6 +38,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...kvlayer.clock import ZERO, Timestamp
+from ...kvlayer.frontier import part_of
 from ...kvlayer.process.offload import OffloadLane
 from ...kvlayer.span import EVERYTHING, Span
 from ..contract.changes import ChangeBatch, ChangeKind
@@ -99,7 +100,7 @@ class Cut:
 
     def range(self, span: Span) -> tuple[Timestamp, Timestamp]:
         """The least and the greatest that a key of `span` may have reached."""
-        reached = [at for part, at in self._entries if part.overlaps(span)]
+        reached = [at for _, at in part_of(self._entries, span)]
         return min(reached, default=self._outside), max(reached, default=self._outside)
 
     def at(self, key: bytes) -> Timestamp:

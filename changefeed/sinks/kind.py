@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...catalog.descriptors.descriptor import TableDescriptor
+from ...kvlayer.process.offload import OffloadLane
 from ..contract.changes import Form
+from ..contract.message_form import Format
 from ..contract.options import PIPELINE_OPTIONS, ChangefeedOptions
 from ..encode import Topics
+from .extras import AVRO, Extra
 from .protocol import FeedIdentity, FormedSink, Holds, Sink, SinkContext
 
 
@@ -122,6 +125,17 @@ class SinkKind(Kind):
 
     whole_tables: str | None = None
     """The reason for which its targets take whole tables and no results of queries, if so."""
+
+    extra: Extra | None = None
+    """What its sinks need to be installed, if anything."""
+
+    async def load(self, options: ChangefeedOptions, lane: OffloadLane) -> None:
+        """What `create` imports, for a feed with these options. Raises SQLError where something is
+        not installed."""
+        if self.extra is not None:
+            await self.extra.load(lane)
+        if options.format is Format.AVRO:
+            await AVRO.load(lane)
 
     def check_options(self, options: ChangefeedOptions) -> None:
         """Raises SQLError where its sinks obey an option, but not with the value given."""

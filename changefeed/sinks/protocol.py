@@ -11,6 +11,7 @@ from ...catalog.store.node_ids import FIRST_NODE_ID
 from ...catalog.values.errors import SQLError
 from ...kvlayer.access import ClockReading
 from ...kvlayer.clock import ZERO, Timestamp
+from ...kvlayer.frontier import part_of
 from ...kvlayer.history import StorePosition
 from ...kvlayer.metrics import Metrics
 from ...kvlayer.process.offload import Offload
@@ -110,6 +111,7 @@ class SinkProgress:
     """
 
     frontier: tuple[tuple[Span, Timestamp], ...]
+    """In key order."""
     resolved: Timestamp
     scan_complete: bool
     backfills: tuple[BackfillProgress, ...] = ()
@@ -117,7 +119,7 @@ class SinkProgress:
     def low_water(self, span: Span) -> Timestamp:
         """The least timestamp that all of `span` has reached, as far as the frontier tells of
         it."""
-        return min(at for part, at in self.frontier if part.overlaps(span))
+        return min(at for _, at in part_of(self.frontier, span))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from importlib.util import find_spec
 from urllib.parse import parse_qs, quote, urlsplit
 
 import msgspec
@@ -117,16 +116,6 @@ def parse_registry(text: str) -> tuple[WebhookTarget, float]:
         return target, parse_duration(given[0])
     except SettingError as error:
         raise SQLError("22023", f"timeout of the {target.shown}: {error}") from None
-
-
-def check_avro(options: ChangefeedOptions) -> None:
-    """Raises SQLError where messages are to be in Avro, and cannot be made here."""
-    if options.format is Format.AVRO and find_spec("fastavro") is None:
-        raise SQLError(
-            "0A000",
-            "this node has no messages in Avro: the package fastavro is not installed",
-            hint="pip install 'tailrace[avro]'",
-        )
 
 
 async def check_registry(options: ChangefeedOptions, settings: Settings) -> None:

@@ -309,7 +309,7 @@ REFUSED = [
     ("webhook-http://192.0.2.1/", "42501", "in the clear"),
     ("webhook-https://nowhere.invalid/", "08001", "webhook at nowhere.invalid:443: "),
     ("webhook-https://h/?client_key=aaaa", "22023", "go together"),
-    ("webhook-https://h/?ca_cert=!", "22023", "not base64"),
+    ("webhook-https://h/?ca_cert=!", "22023", "not PEM in base64"),
     ("webhook-https://h/?insecure_tls_skip_verify=maybe", "22023", "true or false"),
 ]
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from tailrace.catalog.descriptors.descriptor import TableDescriptor
+from tailrace.catalog.jobs import JobContext, JobRecord, JobState
 from tailrace.catalog.rights.rights_watcher import RightsWatcher
 from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed import Changefeeds, ChangefeedServices, FeedRequest
@@ -20,6 +22,7 @@ from tailrace.changefeed.sinks import (
     SinkKind,
     default_kinds,
 )
+from tailrace.kvlayer.clock import ZERO
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.kvlayer.txn import Transaction
 from tests.changefeed.model import Target, TargetSink
@@ -29,30 +32,28 @@ from tests.harness.secrets import sealer
 from tests.harness.simulation import Simulation
 
 
-class MemoryClaim:
+class MemoryClaim(JobContext):
     """A claimed job whose row is here."""
 
     def __init__(self, job_id: int, payload: bytes) -> None:
-        self.job_id = job_id
-        self.epoch = 1
-        self.payload = payload
-        self.lost = False
-        self._changed = asyncio.Event()
-        self.progress: bytes | None = None
+        job = JobRecord(
+            id=job_id,
+            kind="CHANGEFEED",
+            description="",
+            state=JobState.RUNNING,
+            payload=payload,
+            created=datetime(2024, 1, 1, tzinfo=UTC),
+            epoch=1,
+        )
+        super().__init__(None, job, None)  # type: ignore[arg-type]  # what asks for rows is below
 
-    async def read_progress(self) -> bytes | None:
-        return self.progress
+    def take_again(self) -> None:
+        """Another node takes the job: a greater epoch than the one that ran."""
+        self.job = replace(self.job, epoch=self.epoch + 1)
 
     def alter(self, payload: bytes) -> None:
         """What a statement does."""
-        self.payload = payload
-        self._changed.set()
-        self._changed = asyncio.Event()
-
-    async def payload_changed(self, known: bytes) -> bytes:
-        while self.payload == known:
-            await self._changed.wait()
-        return self.payload
+        self.note_payload(payload, ZERO)
 
     async def change_payload(self, change: Callable[[bytes], bytes]) -> bytes:
         await asyncio.sleep(0.001)

@@ -109,7 +109,7 @@ class SlowClaim(MemoryClaim):
     """A claim whose payload changes once the feed was told to end."""
 
     def __init__(self, known: MemoryClaim) -> None:
-        super().__init__(known.job_id, known.payload)
+        super().__init__(known.job.id, known.payload)
         self.asked, self.told = asyncio.Event(), asyncio.Event()
 
     async def change_payload(self, change: Callable[[bytes], bytes]) -> bytes:
@@ -278,7 +278,7 @@ class LateClaim(MemoryClaim):
     """A claim of which the row was altered, and the node has not heard."""
 
     def __init__(self, known: MemoryClaim, row: bytes, target: Target) -> None:
-        super().__init__(known.job_id, known.payload)
+        super().__init__(known.job.id, known.payload)
         self._row = row
         self._target = target
 

@@ -11,6 +11,7 @@ from tailrace.changefeed.pipeline.pipeline import Pipeline
 from tailrace.changefeed.pipeline.progress import FeedProgress, progress_at
 from tailrace.changefeed.sinks import SinkProgress
 from tailrace.kvlayer.clock import ZERO, Timestamp
+from tailrace.kvlayer.frontier import Frontier
 from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.span import Span
 from tests.changefeed.test_pipeline import Bench
@@ -244,3 +245,22 @@ def test_a_restart_goes_on_with_the_scan_of_a_target() -> None:
 
     sim = Simulation(1)
     sim.run(scenario())
+
+
+def test_progress_of_one_target_is_not_asked_of_all_that_are_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spans = {number: table_span(number) for number in range(104, 204)}
+    entries = tuple((span, Timestamp(90 + number % 2)) for number, span in spans.items())
+    start = SinkProgress(frontier=entries, resolved=Timestamp(91), scan_complete=True)
+    progress = FeedProgress(start, spans)
+    forward, moved = Frontier.forward, []
+
+    def counted(frontier: Frontier, span: Span, to: Timestamp) -> bool:
+        moved.append(frontier)
+        return forward(frontier, span, to)
+
+    monkeypatch.setattr(Frontier, "forward", counted)
+    progress.forward(spans[104], Timestamp(91))
+    assert len(moved) <= 2
+    assert not progress.behind(104) and progress.behind(106)

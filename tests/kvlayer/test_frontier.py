@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace.kvlayer.clock import ZERO, Timestamp
-from tailrace.kvlayer.frontier import Frontier
+from tailrace.kvlayer.frontier import Entries, Frontier, part_of, with_part, without
 from tailrace.kvlayer.span import Span
 
 
@@ -91,6 +94,23 @@ def test_heap_stays_small() -> None:
     assert len(frontier._lowest) < 100
 
 
+class Counted(list[tuple[Span, Timestamp]]):
+    """Entries that count how many of them are looked at."""
+
+    looks = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        self.looks += len(found) if isinstance(place, slice) else 1
+        return found
+
+
+def test_a_part_is_found_without_looking_at_the_others() -> None:
+    entries = Counted((Span.point(b"%05d" % key), at(key + 1)) for key in range(10_000))
+    assert part_of(entries, Span(b"05000", b"05002")) == entries[5000:5002]
+    assert entries.looks < 50, entries.looks
+
+
 KEYS = st.integers(min_value=0, max_value=11)
 STEPS = st.lists(
     st.tuples(st.booleans(), KEYS, KEYS, st.integers(min_value=1, max_value=6)), max_size=30
@@ -120,3 +140,29 @@ def test_agrees_with_naive_model(steps: list[tuple[bool, int, int, int]]) -> Non
         assert {key: frontier.at(bytes((key,))) for key in range(12)} == {
             key: model.get(key) for key in range(12)
         }
+
+
+def by_key(entries: Entries) -> dict[int, int]:
+    """What the model says of entries, which are in key order."""
+    assert all(one.end <= two.start for (one, _), (two, _) in pairwise(entries)), entries
+    return {key: ts for part, ts in entries for key in range(part.start[0], part.end[0])}
+
+
+@settings(max_examples=300)
+@given(STEPS, KEYS, KEYS)
+def test_parts_agree_with_naive_model(
+    steps: list[tuple[bool, int, int, int]], low: int, high: int
+) -> None:
+    frontier = Frontier()
+    for _, start, end, ts in steps:
+        if start < end:
+            frontier.add(Span(bytes((start,)), bytes((end,))), at(ts))
+    entries, model = [*frontier.entries()], by_key([*frontier.entries()])
+    low, high = min(low, high), max(low, high) + 1
+    part = Span(bytes((low,)), bytes((high,)))
+    inside = {key: ts for key, ts in model.items() if low <= key < high}
+    outside = {key: ts for key, ts in model.items() if key not in inside}
+    assert by_key(part_of(entries, part)) == by_key(frontier.part(part)) == inside
+    assert by_key(without(entries, part)) == outside
+    put = dict.fromkeys(range(low, high), 9)
+    assert by_key(with_part(entries, part, [(part, at(9))])) == outside | put

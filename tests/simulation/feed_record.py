@@ -15,9 +15,9 @@ from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind
 from tailrace.changefeed.jobs.details import ChangefeedDetails
-from tailrace.changefeed.pipeline.progress import part_of
 from tailrace.changefeed.sinks.protocol import SinkProgress
 from tailrace.kvlayer.clock import ZERO, Timestamp
+from tailrace.kvlayer.frontier import part_of
 from tailrace.kvlayer.keys import table_span
 from tests.simulation.framed_feed import FramedAttempt
 from tests.simulation.raw_history import shape_of

@@ -23,10 +23,10 @@ from tailrace.changefeed.contract.changes import ChangeBatch
 from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.encode import EncodedBatch, Topics, encoder_for
 from tailrace.changefeed.jobs.details import ChangefeedDetails
-from tailrace.changefeed.pipeline.progress import part_of
 from tailrace.changefeed.sinks.protocol import SinkError, SinkProgress, SinkStand
 from tailrace.changefeed.sinks.transaction_sink import FramedMessage
 from tailrace.kvlayer.clock import ZERO, Timestamp, parse_timestamp
+from tailrace.kvlayer.frontier import part_of
 from tailrace.kvlayer.keys import table_span
 from tailrace.schemafeed import TableEvent
 from tests.simulation.schema_model import KEY_GAP, TableModel

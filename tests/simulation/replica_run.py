@@ -29,7 +29,6 @@ from tailrace.catalog.store.catalog import KEYSPACE_COLUMNS
 from tailrace.changefeed.contract.changes import ChangeBatch, Form, StageTimes
 from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.pipeline.decode import decode
-from tailrace.changefeed.pipeline.progress import part_of
 from tailrace.changefeed.sinks.protocol import (
     FeedIdentity,
     SinkContext,
@@ -47,6 +46,7 @@ from tailrace.kvlayer.clock import ZERO, Clock, MemoryBoundStore, PhysicalTime, 
 from tailrace.kvlayer.engine import MemoryEngine
 from tailrace.kvlayer.errors import KVError
 from tailrace.kvlayer.events import ValueBatch
+from tailrace.kvlayer.frontier import part_of
 from tailrace.kvlayer.metrics import Metrics
 from tailrace.kvlayer.mvcc import body_of
 from tailrace.kvlayer.raw import (

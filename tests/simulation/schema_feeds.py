@@ -39,7 +39,6 @@ from tailrace.changefeed.jobs.job import FeedEnded
 from tailrace.changefeed.jobs.services import ChangefeedServices
 from tailrace.changefeed.pipeline.boundary import SchemaChangeEnd
 from tailrace.changefeed.pipeline.live import LiveFeed
-from tailrace.changefeed.pipeline.progress import part_of
 from tailrace.changefeed.sinks import SinkKind, SinkKinds
 from tailrace.changefeed.sinks.protocol import (
     FeedIdentity,
@@ -53,6 +52,7 @@ from tailrace.changefeed.targets import TargetState
 from tailrace.kvlayer.access import StoreAccess
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.errors import KVError
+from tailrace.kvlayer.frontier import part_of
 from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.schemafeed import TableEvent

@@ -23,7 +23,6 @@ from tailrace.catalog.store.descriptor_store import DescriptorStore
 from tailrace.catalog.values.column_types import Datum
 from tailrace.changefeed.contract.changes import ChangeBatch
 from tailrace.changefeed.jobs.details import ChangefeedDetails
-from tailrace.changefeed.pipeline.progress import part_of
 from tailrace.changefeed.sinks.locations import Apply, Mode
 from tailrace.changefeed.sinks.mirror.progress_encoding import decode_frontier
 from tailrace.changefeed.sinks.protocol import (
@@ -35,6 +34,7 @@ from tailrace.changefeed.sinks.protocol import (
 )
 from tailrace.changefeed.verify.feed_verification import log_verification
 from tailrace.kvlayer.clock import ZERO, Timestamp
+from tailrace.kvlayer.frontier import part_of
 from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.store import Store
 from tests.harness.simulation import Simulation

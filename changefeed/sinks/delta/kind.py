@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from ....kvlayer.process.offload import Offload
+from ..extras import DELTA
 from ..lake.kind import LakeKind
 from ..local_uri import unwritable
 from ..locations import Mode
-from ..protocol import FeedIdentity, Sink, SinkContext, SinkRefused
+from ..protocol import FeedIdentity, Sink, SinkContext
 from .location import SCHEME, delta_target
 
 WRITE_THREADS = 4
@@ -19,6 +19,8 @@ WRITE_THREADS = 4
 
 class DeltaKind(LakeKind):
     """The kind of sink that keeps Delta tables on this node: of every change, or of the rows."""
+
+    extra = DELTA
 
     def __init__(self, roots: Sequence[Path], offload: Offload) -> None:
         super().__init__(SCHEME, roots, offload, write_threads=WRITE_THREADS)
@@ -35,16 +37,12 @@ class DeltaKind(LakeKind):
         return frozenset(f"folder {folder}" for folder in target.folders(table_names))
 
     def create(self, uri: str, context: SinkContext) -> Sink:
-        if (missing := _missing()) is not None:
-            raise SinkRefused(missing)
-        from .sink import DeltaSink  # the package deltalake is an extra
+        from .sink import DeltaSink  # an extra
 
         target = delta_target(uri, self._roots)
         return DeltaSink(target, self._lane(target.path), context)
 
     def _obstacle(self, uri: str, names: Sequence[str], feed: FeedIdentity) -> str | None:
-        if (missing := _missing()) is not None:
-            return missing
         target = delta_target(uri, self._roots)
         folders = target.folders(names) or [target.path]
         if target.several and (target.path / "_delta_log").exists():
@@ -71,9 +69,3 @@ def _of_another(folder: Path, feed: FeedIdentity) -> bool:
     except DeltaError:
         return True
     return there.table is None or there.foreign
-
-
-def _missing() -> str | None:
-    if find_spec("deltalake") is None:
-        return "the package deltalake is not installed: pip install 'tailrace[delta]'"
-    return None

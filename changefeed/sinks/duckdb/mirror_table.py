@@ -14,14 +14,12 @@ from ..mirror.conform import KEY_PREFIX_LENGTH
 from ..mirror.gathered import GatheredParts, SchemaStep
 from ..protocol import SinkProgress
 from .ownership import MirrorRow, save_mirror
-from .pending import ColumnChanges, PendingChanges, RowChanges
+from .pending import Changes, PendingChanges, RowChanges
 from .schema_step import Step, plan_step, same_shape, turn_over
 from .table_schema import TableSchema
 from .table_work import Prepared, TableWork
 from .table_writer import TableWriter
 from .tombstones import Tombstone, Tombstones
-
-Changes = RowChanges | ColumnChanges
 
 
 class MirrorTable(GatheredParts[TableSchema, PendingChanges, str]):

@@ -54,6 +54,9 @@ class ColumnChanges:
     deletions: list[tuple[bytes, Timestamp]]
 
 
+Changes = RowChanges | ColumnChanges
+
+
 class PendingChanges:
     """The batches of one table since the last flush."""
 
@@ -97,14 +100,14 @@ class PendingChanges:
         index = bisect_right(self._offsets, position) - 1
         return self._batches[index].timestamps[position - self._offsets[index]]
 
-    def reduce(self, tombstones: Mapping[bytes, Timestamp]) -> RowChanges | ColumnChanges:
+    def reduce(self, tombstones: Mapping[bytes, Timestamp]) -> Changes:
         """One change per key, without those that a tombstone shows to be old."""
         keep = self._keep(tombstones)
         if self._rowwise and len(self._newest) <= ROWWISE_MAX:
             return self._as_rows(keep)
         return self._as_columns(keep)
 
-    def whole(self) -> RowChanges | ColumnChanges:
+    def whole(self) -> Changes:
         """Every change, of a key perhaps several, in order of emission."""
         if self._rowwise and self._count <= ROWWISE_MAX:
             return self._as_rows(None)

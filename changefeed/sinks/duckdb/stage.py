@@ -13,7 +13,7 @@ import duckdb
 
 from ....kvlayer.clock import ZERO, Timestamp
 from .arrow_source import ArrowSource
-from .pending import ColumnChanges, RowChanges
+from .pending import Changes, ColumnChanges, RowChanges
 from .schema_step import Step
 from .table_schema import COMMIT_TIMESTAMP, KEY, SCHEMA, TableSchema, quoted
 
@@ -90,7 +90,7 @@ class Stage:
 
     # In the file's lane
 
-    def write(self, changes: RowChanges | ColumnChanges) -> None:
+    def write(self, changes: Changes) -> None:
         """Adds changes. Raises duckdb.Error."""
         if not self._made:
             self._make()

@@ -26,20 +26,18 @@ from dataclasses import replace
 import duckdb
 
 from ....kvlayer.clock import ZERO, Timestamp
-from ....kvlayer.span import Span
+from ....kvlayer.frontier import Entries, part_of, with_part
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch, ChangeKind
 from ..protocol import SinkProgress
 from .ownership import MirrorRow, save_mirror
-from .pending import ColumnChanges, PendingChanges, RowChanges
+from .pending import Changes, PendingChanges, RowChanges
 from .schema_step import plan_step, same_shape, turn_over
 from .stage import Stage
 from .table_schema import TableSchema, view_of
 from .table_work import Prepared, TableWork
 from .table_writer import TableWriter
 from .tombstones import Tombstones
-
-Changes = RowChanges | ColumnChanges
 
 
 class StagedTable:
@@ -68,8 +66,8 @@ class StagedTable:
         self._scanned_at = ZERO
         """From when on the table may be shown, once that is known."""
         self._version_due = False
-        parts = () if stood is None else stood.frontier
-        self.holds = max((at for part, at in parts if self.span.intersect(part)), default=ZERO)
+        parts = () if stood is None else part_of(stood.frontier, self.span)
+        self.holds = max((at for _, at in parts), default=ZERO)
         """Up to when a restart finds the table in the file: where it has moved to, or the time of
         its scan; ZERO while it has no row of that."""
 
@@ -177,9 +175,9 @@ class StagedTable:
         """Up to when the table moves with that progress; None where it does not."""
         if progress is None or not progress.scan_complete:
             return None
-        parts = (at for part, at in progress.frontier if self.span.intersect(part))
-        reached = min(parts, default=progress.resolved)
-        if behind(progress) and reached < progress.resolved:
+        parts = part_of(progress.frontier, self.span)
+        reached = min((at for _, at in parts), default=progress.resolved)
+        if reached < progress.resolved:
             return None
         if self._hidden:
             # Its rows are as of a scan. Of one that found none only the end is known.
@@ -226,25 +224,16 @@ SHOWN_AT = Timestamp(1)
 """A table that shows nothing yet is shown with the first resolved timestamp, whatever it is."""
 
 
-def behind(progress: SinkProgress) -> bool:
-    """Whether some table is behind what the feed has resolved."""
-    return any(at < progress.resolved for _, at in progress.frontier)
-
-
 def held(progress: SinkProgress, tables: Sequence[StagedTable]) -> SinkProgress:
     """The part of `progress` that a restart finds in the file: nothing that is staged."""
+    frontier: Entries = progress.frontier
     for table in tables:
         table.note_prepared(progress)
-    frontier: list[tuple[Span, Timestamp]] = []
-    for span, at in progress.frontier:
-        rest = [span]
-        for table in tables:
-            shared = table.span.intersect(span)
-            if shared is not None:
-                frontier.append((shared, min(at, table.holds)))
-                rest = [part for each in rest for part in each.minus(shared)]
-        # What is paused stands where it was left, also above: at the time of its scan.
-        frontier += [(part, at) for part in rest]
+        parts = part_of(frontier, table.span)
+        if any(at > table.holds for _, at in parts):
+            parts = [(span, min(at, table.holds)) for span, at in parts]
+            frontier = with_part(frontier, table.span, parts)
+    # What is paused stands where it was left, also above: at the time of its scan.
     return replace(progress, frontier=tuple(frontier), backfills=())
 
 

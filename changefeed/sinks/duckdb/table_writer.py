@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from ....kvlayer.clock import Timestamp
 from .arrow_source import ArrowSource
-from .pending import ColumnChanges, RowChanges
+from .pending import Changes, ColumnChanges, RowChanges
 from .table_schema import COMMIT_TIMESTAMP, KEY, TableSchema
 
 PROBE_ROWS_MIN = 500
@@ -83,7 +83,7 @@ class TableWriter:
         self._upserts.close()
         self._removals.close()
 
-    def apply(self, changes: RowChanges | ColumnChanges) -> None:
+    def apply(self, changes: Changes) -> None:
         """Applies changes of different keys. Raises duckdb.Error."""
         match changes:
             case RowChanges():

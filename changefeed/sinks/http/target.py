@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlencode
 
-from ..certificates import CERTIFICATE_PARAMETERS, check_certificates, tls_context
+from ..certificates import CERTIFICATE_PARAMETERS, certificates_of, tls_context
 from ..uri import AllBut, bad_uri, bracketed, parse_server_uri, redacted_uri, secrets_of
 
 SECURE_SCHEME, INSECURE_SCHEME = "webhook-https", "webhook-http"
@@ -38,7 +38,7 @@ class WebhookTarget:
     port: int
     request_target: str = field(repr=False)
     authorization: str | None = field(repr=False)
-    certificates: dict[str, bytes] = field(repr=False)
+    certificates: dict[str, str] = field(repr=False)
     secrets: frozenset[str] = field(repr=False)
     skip_verify: bool
     what: str = "webhook"
@@ -79,42 +79,28 @@ def parse_target(
         raise bad_uri(text, f"{SKIP_VERIFY} is true or false", secret=SECRET_PARAMETERS)
     theirs = {name: value for name, value in uri.parameters.items() if name not in OWN_PARAMETERS}
     query = f"?{urlencode(theirs)}" if theirs else ""
-    target = WebhookTarget(
+    if not secure and not OWN_PARAMETERS.isdisjoint(uri.parameters):
+        raise bad_uri(text, f"{uri.scheme} has no certificates", secret=SECRET_PARAMETERS)
+    try:
+        certificates = certificates_of(uri.parameters)
+    except ValueError as error:
+        raise bad_uri(text, str(error), secret=SECRET_PARAMETERS) from None
+    return WebhookTarget(
         secure=secure,
         host=uri.host,
         port=uri.port or (443 if secure else 80),
         request_target=quote(uri.path or "/", safe=_PATH_CHARACTERS) + query,
         authorization=None if uri.user is None else _basic(uri.user, uri.password or ""),
-        certificates={
-            name: _decoded(text, name, uri.parameters[name])
-            for name in CERTIFICATE_PARAMETERS
-            if name in uri.parameters
-        },
+        certificates=certificates,
         secrets=secrets_of(text, SECRET_PARAMETERS),
         skip_verify=skip_verify == "true",
         what=what,
     )
-    if not secure and (target.certificates or SKIP_VERIFY in uri.parameters):
-        raise bad_uri(text, f"{uri.scheme} has no certificates", secret=SECRET_PARAMETERS)
-    if ("client_key" in target.certificates) != ("client_cert" in target.certificates):
-        raise bad_uri(text, "client_cert and client_key go together", secret=SECRET_PARAMETERS)
-    try:
-        check_certificates(target.certificates)
-    except ValueError as error:
-        raise bad_uri(text, str(error), secret=SECRET_PARAMETERS) from None
-    return target
 
 
 def shown_uri(text: str) -> str:
     """The URI as anybody may see it."""
     return redacted_uri(text, SECRET_PARAMETERS)
-
-
-def _decoded(text: str, name: str, value: str) -> bytes:
-    try:
-        return b64decode(value.replace(" ", "+"), validate=True)  # a '+' that was not encoded
-    except ValueError:
-        raise bad_uri(text, f"{name} is not base64", secret=SECRET_PARAMETERS) from None
 
 
 def _basic(user: str, password: str) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from ....kvlayer.process.offload import Offload
+from ..extras import ICEBERG
 from ..lake.kind import LakeKind
 from ..lake.sink import plain_words
 from ..local_uri import unwritable
-from ..protocol import FeedIdentity, Sink, SinkContext, SinkRefused
+from ..protocol import FeedIdentity, Sink, SinkContext
 from .location import SCHEME, iceberg_target
 from .sink import IcebergSink
 
@@ -20,6 +20,8 @@ WRITE_THREADS = 2
 
 class IcebergKind(LakeKind):
     """The kind of sink that appends each change of a table to an Iceberg table of this node."""
+
+    extra = ICEBERG
 
     def __init__(self, roots: Sequence[Path], offload: Offload) -> None:
         super().__init__(SCHEME, roots, offload, write_threads=WRITE_THREADS)
@@ -34,14 +36,10 @@ class IcebergKind(LakeKind):
         )
 
     def create(self, uri: str, context: SinkContext) -> Sink:
-        if (missing := _missing()) is not None:
-            raise SinkRefused(missing)
         target = iceberg_target(uri, self._roots)
         return IcebergSink(target, self._lane(target.path), context)
 
     def _obstacle(self, uri: str, names: Sequence[str], feed: FeedIdentity) -> str | None:
-        if (missing := _missing()) is not None:
-            return missing
         target = iceberg_target(uri, self._roots)
         wanted = target.names(names)
         if (obstacle := unwritable(target.path)) is not None:
@@ -60,9 +58,3 @@ class IcebergKind(LakeKind):
         except iceberg_table.ERRORS as error:
             return f"catalog {target.catalog} cannot be read: {plain_words(error)}"
         return None
-
-
-def _missing() -> str | None:
-    if find_spec("pyiceberg") is None or find_spec("sqlalchemy") is None:
-        return "the package pyiceberg is not installed: pip install 'tailrace[iceberg]'"
-    return None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ....catalog.descriptors.descriptor import TableDescriptor
@@ -15,6 +14,7 @@ from ...contract.sink_config import Acks, FlushConfig, KafkaCompression, KafkaCo
 from ...encode import Encoder, Topics, encoder_for
 from ...encode.topics import topic_name
 from ..delivery import MessageSink
+from ..extras import KAFKA
 from ..kind import SinkKind
 from ..protocol import (
     NoteTrouble,
@@ -25,7 +25,6 @@ from ..protocol import (
     cannot_connect,
     untold,
 )
-from ..registry import check_avro
 from .target import KafkaTarget, parse_target, shown_uri, topic_parameters
 
 if TYPE_CHECKING:
@@ -48,13 +47,14 @@ class KafkaKind(SinkKind):
         | {"key_column", "on_bad_row", "partition_alg", "unordered"}
     )
 
+    extra = KAFKA
+
     def __init__(self, offload: Offload) -> None:
         self._offload = offload
 
     def check_options(self, options: ChangefeedOptions) -> None:
         if options.format not in (Format.JSON, Format.AVRO):
             raise SQLError("0A000", f"Kafka in format {options.format.value} is not supported")
-        check_avro(options)
         config = options.kafka_sink_config
         _check_compression(config)
         if options.exactly_once and config.acks is not Acks.ALL:
@@ -95,6 +95,7 @@ class KafkaKind(SinkKind):
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         """Raises SQLError also where no broker answers. Makes no topic."""
         target = parse_target(uri)
+        await KAFKA.load(self._offload)
         sender = _sender(target, ChangefeedOptions(), self._offload)
         try:
             await sender.open()
@@ -152,38 +153,25 @@ def _check_compression(config: KafkaConfig) -> None:
         raise SQLError("22023", f"kafka_sink_config: CompressionLevel of {name} is at most {most}")
 
 
-@contextmanager
-def _installed() -> Iterator[None]:
-    """Raises SQLError where confluent-kafka is not."""
-    try:
-        yield
-    except ImportError:
-        raise SQLError(
-            "0A000",
-            "this node cannot feed Kafka: confluent-kafka is not installed",
-            hint="pip install 'tailrace[kafka]'",
-        ) from None
-
-
 def _sender(
     target: KafkaTarget,
     options: ChangefeedOptions,
     offload: Offload,
     note_trouble: NoteTrouble = untold,
 ) -> KafkaSender:
-    with _installed():
-        from .sender import KafkaSender
+    from .sender import KafkaSender  # an extra
+
     return KafkaSender(target, options, offload, note_trouble)
 
 
 def _transactional(
     target: KafkaTarget, context: SinkContext, encoder: Encoder, topics: Topics
 ) -> Sink:
-    with _installed():
-        from .progress_topic import ProgressTopic, feed_name
-        from .sender import client_configuration
-        from .sink import TransactionalSink
-        from .transactions import TransactionalSender
+    from .progress_topic import ProgressTopic, feed_name
+    from .sender import client_configuration
+    from .sink import TransactionalSink
+    from .transactions import TransactionalSender
+
     options, identity, offload = context.options, context.identity, context.offload
     return TransactionalSink(
         TransactionalSender(target, options, offload, feed_name(identity), context.note_trouble),

@@ -89,7 +89,7 @@ class ProgressTopic:
             progress=SinkProgress(
                 frontier=tuple(
                     (Span(bytes.fromhex(start), bytes.fromhex(end)), Timestamp(at))
-                    for start, end, at in record.frontier
+                    for start, end, at in sorted(record.frontier)
                 ),
                 resolved=Timestamp(record.resolved),
                 scan_complete=record.scan_complete,

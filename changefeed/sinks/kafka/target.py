@@ -10,12 +10,11 @@ The latter two are Kafka with a fixed way of logging in.
 from __future__ import annotations
 
 import re
-from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
 
-from ..certificates import check_certificates
+from ..certificates import certificates_of
 from ..uri import AllBut, bad_uri, parse_server_uri, redacted_uri
 
 KAFKA, CONFLUENT_CLOUD, EVENT_HUB = SCHEMES = ("kafka", "confluent-cloud", "azure-event-hub")
@@ -205,18 +204,7 @@ def _flag(text: str, name: str, value: str) -> bool:
 def _certificates(text: str, given: Mapping[str, str]) -> dict[str, str]:
     """The certificates in PEM. Raises SQLError 22023 for what is none: librdkafka would say so as
     it says that no broker answers."""
-    if ("client_cert" in given) != ("client_key" in given):
-        raise bad_uri(shown_uri(text), "client_cert and client_key go together")
-    found = {name: _pem(text, name, given[name]) for name in CERTIFICATES if name in given}
     try:
-        check_certificates({name: pem.encode() for name, pem in found.items()})
+        return certificates_of(given)
     except ValueError as error:
         raise bad_uri(shown_uri(text), str(error)) from None
-    return found
-
-
-def _pem(text: str, name: str, value: str) -> str:
-    try:
-        return b64decode(value.replace(" ", "+"), validate=True).decode()
-    except ValueError:
-        raise bad_uri(shown_uri(text), f"{name} is not PEM in base64") from None

@@ -9,6 +9,7 @@ from pathlib import Path
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.process.offload import Offload, OffloadLane
+from ..extras import Extra
 from ..kind import LocalKind, SinkKind
 from ..protocol import FeedIdentity
 from .columns import check_names
@@ -27,6 +28,7 @@ class LakeKind(SinkKind, LocalKind):
     transactional = True
     whole_tables = "A table of the lake has the columns of its source."
     checkpoint_seconds = CHECKPOINT_SECONDS
+    extra: Extra
 
     def __init__(
         self, name: str, roots: Sequence[Path], offload: Offload, *, write_threads: int
@@ -43,6 +45,7 @@ class LakeKind(SinkKind, LocalKind):
         """A table of the lake that the feed has written before begins anew."""
         names = [table.name for table in tables]
         lane = self._lane(self.path_of(uri))
+        await self.extra.load(lane)
         obstacle = await lane.run(lambda: self._obstacle(uri, names, feed))
         if obstacle is not None:
             raise SQLError("58030", f"a table of the lake cannot be written: {obstacle}")

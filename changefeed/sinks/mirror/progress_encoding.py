@@ -72,8 +72,10 @@ def encode_frontier(progress: SinkProgress) -> bytes:
 
 
 def decode_frontier(data: bytes, resolved: Timestamp) -> tuple[tuple[Span, Timestamp], ...]:
+    # Earlier mirrors hold frontiers that are not in key order.
     return tuple(
-        (Span(start, end), Timestamp(resolved + distance)) for start, end, distance in _decode(data)
+        (Span(start, end), Timestamp(resolved + distance))
+        for start, end, distance in sorted(_decode(data))
     )
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from urllib.parse import quote, urlencode
+
+import httpx2
 
 from ...contract.resending import REQUEST_SECONDS
 from .location import ReplicaTarget
-
-if TYPE_CHECKING:
-    import httpx2
-
 
 JSON = "application/json"
 MSGPACK = "application/msgpack"
@@ -70,8 +69,6 @@ class HttpTransport:
         headers: Mapping[str, str] = MappingProxyType({}),
         seconds: float = REQUEST_SECONDS,
     ) -> Reply:
-        import httpx2  # takes a while, and few processes replicate
-
         try:
             if self._client is None:
                 self._client = self._connected()
@@ -90,10 +87,6 @@ class HttpTransport:
             await client.aclose()
 
     def _connected(self) -> httpx2.AsyncClient:
-        import ssl
-
-        import httpx2
-
         target = self._target
         connections_max = target.concurrency + 1  # progress is told beside entries
         context: ssl.SSLContext | bool = False  # authorities are read, in 20 ms, where they vouch

@@ -59,7 +59,7 @@ class Jobs:
         """Attempt after attempt, as the registry runs a job again that its sink has failed."""
         claim = self.jobs.claims[job_id]
         while True:
-            claim.epoch += 1
+            claim.take_again()
             try:
                 await self.feeds.run(claim)
                 return

@@ -29,11 +29,11 @@ def at(seconds: float) -> Timestamp:
 class KnownSize:
     """A store of one range, whose spans are all of one size."""
 
-    def ranges(self, span: Span) -> list[RangeInfo]:
-        return []
-
     async def split(self, key: bytes) -> None: ...
     async def unsplit(self, key: bytes) -> None: ...
+
+    def ranges(self, span: Span) -> list[RangeInfo]:
+        return []
 
     async def span_bytes(self, span: Span) -> int | None:
         return 6_000

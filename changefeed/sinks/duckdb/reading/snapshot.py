@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 import duckdb
 
 from .....kvlayer.clock import ZERO, Timestamp
+from .....kvlayer.frontier import part_of
 from .....kvlayer.keys import table_span
 from ...mirror.progress_encoding import decode_frontier
 from ..log_ownership import logs_of
@@ -54,7 +55,7 @@ def begin_snapshot(cursor: duckdb.DuckDBPyConnection, job_id: int) -> MirrorSnap
 
     def come(table_id: int) -> Timestamp:
         span = table_span(table_id)
-        reached = min((at for part, at in frontier if part.overlaps(span)), default=ZERO)
+        reached = min((at for _, at in part_of(frontier, span)), default=ZERO)
         return min(resolved, reached)
 
     return MirrorSnapshot(

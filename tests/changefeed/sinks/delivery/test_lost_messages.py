@@ -69,7 +69,7 @@ class Story:
 
     async def attempt(self, job_id: int) -> None:
         """Runs the feed while rows are written, until a fault ends it or it is killed."""
-        self.bench.jobs.claims[job_id].epoch += 1
+        self.bench.jobs.claims[job_id].take_again()
         async with self.bench.running(job_id) as feed:
             await self.write(self.random.randrange(25))
             await asyncio.sleep(self.random.random())

@@ -57,7 +57,7 @@ class FaultyKind(DeltaKind):
 
 
 async def attempt(bench: FeedBench, job_id: int, work: asyncio.Task[None]) -> None:
-    bench.jobs.claims[job_id].epoch += 1
+    bench.jobs.claims[job_id].take_again()
     async with bench.running(job_id) as feed:
         await work
     if feed.done() and not feed.cancelled() and feed.exception() is not None:

@@ -51,7 +51,7 @@ def test_every_change_is_there_once(tmp_path: Path, seed: int) -> None:
             for _ in range(6):
                 await attempt(bench, job_id, asyncio.create_task(write(bench, sim.random, written)))
             kind.chance = 0.0
-            bench.jobs.claims[job_id].epoch += 1
+            bench.jobs.claims[job_id].take_again()
             async with bench.running(job_id):
                 await bench.feeds.wait_until(job_id, bench.store.clock.now())
                 check(tmp_path / "lake", written)
@@ -169,7 +169,7 @@ def test_others_may_compact_the_table(tmp_path: Path) -> None:
                     await bench.table.write((number, "new"))
                     await bench.feeds.wait_until(job_id, bench.store.clock.now())
                     DeltaTable(str(tmp_path / "lake")).optimize.compact()
-            bench.jobs.claims[job_id].epoch += 1
+            bench.jobs.claims[job_id].take_again()
             async with bench.running(job_id):
                 await bench.table.write((9, "new"))
                 await bench.feeds.wait_until(job_id, bench.store.clock.now())

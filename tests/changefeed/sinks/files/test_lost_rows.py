@@ -92,7 +92,7 @@ class Story:
     async def attempt(self, job_id: int) -> None:
         """Runs the feed while rows are written, until a fault ends it or it is killed."""
         claim = self.bench.jobs.claims[job_id]
-        claim.epoch += 1
+        claim.take_again()
         async with self.bench.running(job_id) as feed:
             await self.write(self.random.randrange(12))
             await asyncio.sleep(self.random.random())
@@ -103,7 +103,7 @@ class Story:
     async def last(self, job_id: int, until: Timestamp) -> None:
         """An attempt without faults, until all is there."""
         self.chance = 0.0
-        self.bench.jobs.claims[job_id].epoch += 1
+        self.bench.jobs.claims[job_id].take_again()
         async with self.bench.running(job_id):
             await self.bench.feeds.wait_until(job_id, until)
             await asyncio.sleep(5)

@@ -111,7 +111,7 @@ def test_every_change_is_there_once(tmp_path: Path, seed: int) -> None:
             for _ in range(4):
                 await attempt(bench, job_id, asyncio.create_task(write()))
             kind.chance = 0.0
-            bench.jobs.claims[job_id].epoch += 1
+            bench.jobs.claims[job_id].take_again()
             async with bench.running(job_id):
                 await bench.feeds.wait_until(job_id, bench.store.clock.now())
             assert kind.faults, "nothing failed"
