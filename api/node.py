@@ -117,6 +117,13 @@ MIRROR_DATABASE = "mirror:"
 """What the names of mirrors begin with, as databases of the Postgres door."""
 
 MIRROR_SUFFIX = ".duckdb"
+
+FULL, SALVAGED = "full", "salvage"
+SALVAGED_REASON = (
+    "the store is open with --salvage: its files are not compacted, add up and make reads slower; "
+    "save what is sound, restore the data folder from a backup and start without --salvage"
+)
+
 NO_SUCH_FILE = "58P01"
 WORKER_TOKEN_BYTES = 32
 
@@ -171,6 +178,8 @@ class Node:
         """The store, where it is this process that serves it."""
         self.backups: Backups | None = None
         """The backups of the data folder that this process serves, if it has one."""
+        self.salvaged = False
+        """Whether the store is open to save what is sound of damaged files."""
         self.services = services
         self.jobs = jobs
         self.feeds = feeds
@@ -212,6 +221,7 @@ class Node:
                 leadership = await start_leadership(store, oracle, closing)
                 base = _Foundation(store, FIRST_NODE_ID, options, offload, closing, storage.folder)
                 node = await _assemble(base, leadership)
+                node.salvaged = options.salvage
                 if storage.checkpoint is not None and storage.folder is not None:
                     lane = offload.lane("backup", background=True)
                     node.backups = Backups(store, storage.checkpoint, storage.folder, lane)
@@ -273,6 +283,14 @@ class Node:
     def notice(self) -> str | None:
         """The work of recovery, in a sentence, where it is worth telling."""
         return None if self.served is None else self.served.log.notice
+
+    @property
+    def degraded(self) -> tuple[str, str] | None:
+        """The status of a store that answers and is not well, in a word, and the reason."""
+        full = None if self.served is None else self.served.log.full
+        if full is not None:
+            return FULL, f"the log has no room for another segment: {full}"
+        return (SALVAGED, SALVAGED_REASON) if self.salvaged else None
 
     def session(
         self, *, database: str | None = None, user: str = ROOT, address: str = ""

@@ -202,8 +202,8 @@ class BoundStore(Protocol):
 class MemoryBoundStore:
     """A bound that lives as long as its process: for stores that keep nothing else either."""
 
-    def __init__(self) -> None:
-        self._bound = ZERO
+    def __init__(self, bound: Timestamp = ZERO) -> None:
+        self._bound = bound
 
     def load(self) -> Timestamp:
         return self._bound

@@ -201,7 +201,8 @@ async def _set_root_password(node: Node, method: Method) -> None:
 
 
 def start_warnings(node: Node, cert: Path | None) -> Iterator[str]:
-    """The warnings of a server's start: an invalid certificate, a store ahead of the clock."""
+    """The warnings of a server's start: an invalid certificate, a store ahead of the clock, a store
+    that is not well."""
     now = datetime.fromtimestamp(SystemWallClock().unix_us() / 1e6, UTC)
     if cert is not None and (invalid := invalid_now(cert, now)):
         yield invalid
@@ -211,6 +212,8 @@ def start_warnings(node: Node, cert: Path | None) -> Iterator[str]:
             f"the store is {ahead_us // 1_000_000} seconds ahead of the machine's clock, and goes "
             "on from there: if the machine's clock is wrong, set it and restart the server"
         )
+    if node.degraded is not None:
+        yield node.degraded[1]
 
 
 def _tell_room(full: OSError | None) -> None:

@@ -15,7 +15,7 @@ from ...catalog.values.errors import SQLError
 from ...changefeed import JOB_KIND
 from ...changefeed.export import PositionUnknown
 from ...kvlayer.errors import ClockStopped, KVError
-from ..node import Node
+from ..node import FULL, Node
 from .access import Access, Doorkeeper
 from .bodies import JSON, Health
 from .host_check import LoopbackHosts
@@ -46,7 +46,7 @@ from .transactions import HeldTransactions
 
 VERSION = version("tailrace")
 
-FULL, FAILED = "full", "failed"
+FAILED = "failed"
 
 PATIENCE_SECONDS = 5.0
 """A store that has not answered a small read by then is not well."""
@@ -115,9 +115,9 @@ def _health_routes(node: Node) -> APIRouter:
 
 async def _look(node: Node) -> Health:
     log = None if node.served is None else node.served.log
-    feeds, status, reason = None, "ok", None
-    if log is not None and log.full is not None:
-        status, reason = FULL, f"the log has no room for another segment: {log.full}"
+    feeds: int | None = None
+    reason: str | None
+    status, reason = node.degraded or ("ok", None)
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             feeds = await _feed_count(node)

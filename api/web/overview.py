@@ -48,10 +48,12 @@ class FeedRow(msgspec.Struct, kw_only=True):
 
 
 class OverviewReply(msgspec.Struct, kw_only=True):
-    """`monotonic_ms` is when the counts were read, on the server's own clock."""
+    """`monotonic_ms` is when the counts were read, on the server's own clock; `warning` is why the
+    store is not well, None where it is."""
 
     store_id: str
     monotonic_ms: float
+    warning: str | None
     feeds: list[FeedRow]
 
 
@@ -89,6 +91,7 @@ class Overview:
         return OverviewReply(
             store_id=node.store.id,
             monotonic_ms=node.store.clock.wall.monotonic_ns() / 1e6,
+            warning=None if node.degraded is None else node.degraded[1],
             feeds=feeds,
         )
 

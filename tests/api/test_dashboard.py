@@ -176,6 +176,16 @@ def test_the_overview_names_tables_as_they_are(door: HttpDoor) -> None:
     assert feed["tables"] == 'defaultdb.public."a<b>\'c"'
 
 
+def test_the_overview_warns_of_a_store_that_is_not_well(door: HttpDoor) -> None:
+    def warning() -> str | None:
+        told: str | None = json.loads(door.run(Overview(door.node).render()))["warning"]
+        return told
+
+    assert warning() is None
+    door.node.salvaged = True
+    assert "--salvage" in (warning() or "")
+
+
 def test_a_button_out_of_turn_says_why(door: HttpDoor) -> None:
     for action, why in (
         ("stop", "not running"),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tailrace.api.cli.serve import start_warnings
+from tailrace.api.node import NodeOptions
 from tests.harness.http_door import HttpDoor, problem_of
 
 
@@ -42,6 +46,18 @@ def test_full_disk_is_told_by_a_server_that_lives(door: HttpDoor) -> None:
     assert "tailrace_log_full 1.0" in door.client.get("/metrics").text
     log.full = None
     assert door.client.get("/healthz").json()["status"] == "ok"
+
+
+def test_a_store_that_is_salvaged_is_told_by_what_watches_it(tmp_path: Path) -> None:
+    with HttpDoor(node=NodeOptions(salvage=True), path=tmp_path / "data") as door:
+        answer = door.client.get("/healthz")
+        assert (answer.status_code, answer.json()["status"]) == (200, "salvage")
+        reason = answer.json()["reason"]
+        assert "restore the data folder from a backup" in reason
+        assert list(start_warnings(door.node, None)) == [reason]
+    with HttpDoor(path=tmp_path / "data") as door:
+        assert door.client.get("/healthz").json()["status"] == "ok"
+        assert list(start_warnings(door.node, None)) == []
 
 
 def test_mirror_is_read_while_it_is_fed(door: HttpDoor) -> None:

@@ -68,6 +68,7 @@ def crash(sim: Simulation) -> None:
     """
     sim.disk = sim.disk.crash()
     _engines[sim] = _engines[sim].crashed()
+    _bounds[sim] = MemoryBoundStore(_bounds[sim].load())
 
 
 async def reopen(
@@ -94,8 +95,7 @@ def copy_folder(sim: Simulation) -> StoreCopy:
 def put_back(sim: Simulation, copy: StoreCopy) -> None:
     """The copy is the data folder from here on: `reopen` opens it. It can be put back again."""
     sim.disk, _engines[sim] = copy.disk.crash(), copy.engine.crashed()
-    bounds = _bounds[sim] = MemoryBoundStore()
-    bounds.save(copy.bound)
+    _bounds[sim] = MemoryBoundStore(copy.bound)
 
 
 def hold_log(store: Store) -> None:

@@ -148,8 +148,7 @@ class Recovery:
         self.sim.disk = point.disk.crash(cut_at=cut)
         if cut % 2:
             self.sim.wall.jump(point.seconds)  # else the wall clock went back, to the beginning
-        self._bounds = MemoryBoundStore()
-        self._bounds.save(point.bound)
+        self._bounds = MemoryBoundStore(point.bound)
 
     def check(self) -> frozenset[Timestamp]:
         """The store alone. Returns the transactions that are there."""

@@ -116,6 +116,7 @@ class SimStore:
         self.lives += 1
         self.down = True
         self.disk = self.disk.crash()
+        self.bounds = MemoryBoundStore(self.bounds.load())  # the dead clock closes the other one
         dead.fail(OSError("the process died"))
         await self.start()
         self.down = False

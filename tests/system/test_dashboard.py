@@ -92,9 +92,11 @@ def test_the_chart_has_the_room_that_its_legend_leaves(tmp_path: Path) -> None:
 
 
 def test_the_overview_shows_feeds_and_outlives_a_restart(tmp_path: Path) -> None:
-    with ServerProcess(tmp_path / "data") as server, Browser(server.url) as browser:
+    data = tmp_path / "data"
+    with ServerProcess(data, "--salvage") as server, Browser(server.url) as browser:
         page = browser.open("/", width=390, height=844, dark=True)
         expect(page.locator("#empty")).to_be_visible()
+        expect(page.get_by_role("alert")).to_contain_text("is open with --salvage")
         server.sql('CREATE TABLE "<img src=x>\'" (id INT8 PRIMARY KEY)')
         server.sql("CREATE CHANGEFEED FOR TABLE \"<img src=x>'\" INTO 'duckdb:///m.duckdb'")
         expect(page.locator("#feeds tr")).to_have_count(1, timeout=PATIENCE_MS)

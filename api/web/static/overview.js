@@ -155,6 +155,9 @@ function show(state) {
     body.replaceChildren();
   }
   document.getElementById("store").textContent = `Store ${state.store_id}`;
+  const warning = document.getElementById("warning");
+  warning.textContent = state.warning ?? "";
+  warning.hidden = !state.warning;
   document.getElementById("choices").hidden = state.feeds.length === 0;
   document.getElementById("empty").hidden = state.feeds.length > 0;
   const present = new Set(state.feeds.map((feed) => feed.job_id));
