@@ -405,9 +405,16 @@ class DropSchema(DDL):
 
 
 class DropDatabase(DDL, NamedStatement):
-    grammar = "DROP DATABASE if_exists:[IF EXISTS] ^ name:database [cascade:CASCADE | RESTRICT]"
+    """DROP DATABASE, which drops what is in the database, as in PostgreSQL and CockroachDB.
+    RESTRICT, which CockroachDB has, refuses a database that is not empty."""
+
+    grammar = "DROP DATABASE if_exists:[IF EXISTS] ^ name:database [CASCADE | restrict:RESTRICT]"
     if_exists: bool
-    cascade: bool
+    restrict: bool
+
+    @property
+    def cascade(self) -> bool:
+        return not self.restrict
 
 
 TableChange = AlterTable | CreateIndex | DropIndex | RenameIndex | Truncate

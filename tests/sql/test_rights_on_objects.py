@@ -187,9 +187,9 @@ def test_a_database_takes_its_sequences_and_types_along() -> None:
         await people.root("CREATE DATABASE other; USE other")
         await people.root("CREATE SEQUENCE numbers; CREATE TYPE mood AS ENUM ('sad')")
         await people.root("USE defaultdb")
-        error = await people.node.error("DROP DATABASE other")
+        error = await people.node.error("DROP DATABASE other RESTRICT")
         assert error.detail == "Sequences: numbers. Types: mood."
-        await people.root("DROP DATABASE other CASCADE; CREATE DATABASE other; USE other")
+        await people.root("DROP DATABASE other; CREATE DATABASE other; USE other")
         assert await people.root("SELECT * FROM pg_sequences") == []
         await people.root("CREATE SEQUENCE numbers")
         assert await people.root("SELECT nextval('numbers')") == [(1,)]

@@ -110,14 +110,14 @@ async def drop_schema(changer: Changer, statement: DropSchema) -> None:
         raise SQLError(
             "42501",
             'the schema "public" cannot be dropped',
-            hint="Drop what is in it, by DROP TABLE or DROP OWNED, or DROP DATABASE … CASCADE.",
+            hint="Drop what is in it, by DROP TABLE or DROP OWNED, or DROP DATABASE.",
             position=statement.position,
         )
     await _drop_schemas(changer, statement, parent, [name])
 
 
 async def drop_database(changer: Changer, statement: DropDatabase) -> None:
-    """DROP DATABASE, with CASCADE its objects too. Raises SQLError 3D000, 42501 and 2BP01."""
+    """DROP DATABASE, without RESTRICT its objects too. Raises SQLError 3D000, 42501 and 2BP01."""
     catalog, name = changer.services.catalog, statement.name
     database_id = await catalog.descriptors.lookup(changer.transaction, 0, 0, name)
     if database_id is None:
