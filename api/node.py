@@ -72,6 +72,7 @@ from ..kvlayer.engine import EngineFailed
 from ..kvlayer.errors import ClockStopped, KVError
 from ..kvlayer.files.data_folder import DataFolderError
 from ..kvlayer.log import LogCorrupt
+from ..kvlayer.process.memory import share
 from ..kvlayer.process.offload import Offload, ThreadOffload
 from ..kvlayer.protected_timestamp import ProtectedTimestamps
 from ..kvlayer.raw import DELETED_TTL, Leadership
@@ -130,7 +131,7 @@ WORKER_TOKEN_BYTES = 32
 FEED_QUERY_LANES = 2
 """Batches of CDC queries that are computed at once: all use the same threads of DuckDB."""
 
-MIRROR_RESULT_BYTES_MAX = 256 * 1024 * 1024
+MIRROR_RESULT_BYTES_MAX = share(8, at_most=256 * 1024 * 1024)
 """What a query of a mirror may return: it is held whole until its reply is written."""
 
 PROTECTED_WITH_ALL = (DESCRIPTOR.primary_span, NAMESPACE.primary_span)

@@ -21,6 +21,7 @@ from .history import StoreHistory, StorePosition
 from .log import RETAINED_BYTES_MAX, CommandLog, FailureListener
 from .metrics import Metrics
 from .mvcc import DeadBody
+from .process.memory import share
 from .process.offload import Offload
 from .rangefeed import MemoryBudget, RangeFeed, ScanPace, SpanFeed, TickedFeed
 from .ranges import (
@@ -56,7 +57,7 @@ T = TypeVar("T")
 
 FLUSH_BYTES = declare_bytes(
     "kv.engine.flush_bytes",
-    64 * 1024 * 1024,
+    share(32, at_most=64 * 1024 * 1024),
     "bytes of commands after which the engine is flushed and the log cut behind it",
 )
 

@@ -19,7 +19,8 @@ import typer
 from ...catalog.rights.users import ROOT, find_user
 from ...kvlayer.clock import CAUGHT_UP_US, SystemWallClock
 from ...kvlayer.errors import KVError, StoreClosed
-from ...kvlayer.process.tuned_process import tuned_process
+from ...kvlayer.process.memory import LIMIT, SERVER_BYTES_MIN, MemoryLimit
+from ...kvlayer.process.tuned_process import share_arenas, tuned_process
 from ...kvlayer.remote import RemoteStore
 from ..descriptors import door_bounds, raise_limit
 from ..http.server import HttpOptions, HttpServer, bind, http_options, server_for_lakes, url_of
@@ -27,6 +28,7 @@ from ..node import Node, NodeOptions
 from ..pgwire import PostgresOptions, serve_postgres
 from ..pgwire.authentication import Method
 from ..pgwire.options import postgres_options
+from ..refusal import NodeRefused
 from ..tls import invalid_now
 from .joining import OtherProcess, join_target, open_node, oracle_target, rpc_address
 from .server_log import LogLevel, log_to, server_log
@@ -141,6 +143,8 @@ def serve(
     TAILRACE_ROOT_PASSWORD gives root a password where it has none, so that it can log in.
     """
     log_to(log_file, log_level)
+    check_memory(LIMIT)
+    share_arenas()
     if nice:
         os.nice(nice)
     bounds = door_bounds(raise_limit())
@@ -175,6 +179,16 @@ def serve(
     )
     if failure := asyncio.run(serving):
         raise typer.Exit(code=1) from failure
+
+
+def check_memory(limit: MemoryLimit) -> None:
+    """Logs the memory that the server may use. Raises NodeRefused where it is too little."""
+    if limit.byte_count < SERVER_BYTES_MIN:
+        raise NodeRefused(
+            f"a server needs {SERVER_BYTES_MIN >> 20} MiB of memory, and this one may use {limit}: "
+            "raise the limit"
+        )
+    server_log.info("may use %s", limit)
 
 
 async def _set_root_password(node: Node, method: Method) -> None:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 
 from ...kvlayer.events import ValueBatch
+from ...kvlayer.process.memory import share
 from ...kvlayer.settings import Settings, declare_bytes
 from ..targets import Versions
 
 MEMORY_LIMIT = declare_bytes(
     "changefeed.memory.per_changefeed_limit",
-    512 * 1024 * 1024,
+    share(8, at_most=512 * 1024 * 1024),
     "bytes of changes that one changefeed may hold between its range feed and its sink",
 )
 
 NODE_MEMORY_LIMIT = declare_bytes(
     "changefeed.memory.node_limit",
-    5 * 512 * 1024 * 1024,
+    share(4, at_most=5 * 512 * 1024 * 1024),
     "bytes of changes that all changefeeds of a node may hold between their range feeds and sinks",
 )
 

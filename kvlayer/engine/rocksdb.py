@@ -37,6 +37,7 @@ from rocksdict import (
 )
 
 from ..errors import StoreFull
+from ..process.memory import share
 from ..range_tombstones import RangeTombstones
 from .protocol import (
     APPLIED_KEY,
@@ -48,11 +49,11 @@ from .protocol import (
     encode_applied,
 )
 
-MEMTABLE_BYTES = 64 * 1024 * 1024
+MEMTABLE_BYTES = share(32, at_most=64 * 1024 * 1024)
 MEMTABLE_COUNT_MAX = 4
 """One is written, one is flushed, and two bear a burst before writers are told to back off."""
 
-BLOCK_CACHE_BYTES = 128 * 1024 * 1024
+BLOCK_CACHE_BYTES = share(16, at_most=128 * 1024 * 1024)
 BLOOM_BITS_PER_KEY = 10
 """One in a hundred absent keys costs a block read."""
 

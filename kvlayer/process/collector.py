@@ -17,10 +17,13 @@ import sys
 import threading
 from typing import Literal
 
+from .memory import share
+
 MADE_MANY = 5000
 """Objects that a young collection walks in two milliseconds at most."""
-BLOCKS_MAX = 4_000_000
-"""Blocks of memory, 300 MB, by which what is in use may grow until all is walked again."""
+BLOCKS_MAX = share(8, at_most=300_000_000) // 75
+"""Blocks of memory, 300 MB, by which what is in use may grow until all is walked again; fewer where
+there is little memory."""
 
 
 class Collector:

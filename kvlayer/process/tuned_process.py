@@ -17,6 +17,10 @@ interpreter's own 5 ms, with outliers above 7, and 2.2 ms with this; below it no
 *Huge pages.* Arrow's allocator, mimalloc, asks the kernel for pages of 2 MB. Whoever touches one
 first waits until the kernel has cleared 2 MB, and perhaps moved others to make room: steps that
 copied 0.3 MB took 6 to 17 ms, all but one of them in the kernel, and 1.4 ms at most without.
+
+*Arenas.* glibc's allocator gives each thread, up to eight a processor, a heap of its own, and each
+keeps what was freed in it. Where memory is limited all threads share two: beside an UPDATE of
+100,000 rows a server of 384 MiB took 280 MiB, and 317 with an arena a thread.
 """
 
 from __future__ import annotations
@@ -27,10 +31,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from .collector import COLLECTOR
+from .memory import LIMIT
 
 SWITCH_SECONDS = 0.0002
 
+ARENAS_MAX = 2
+ARENAS_FREE_BYTES = 2 << 30
+"""The memory from which on arenas are not counted."""
+
 _PR_SET_THP_DISABLE, _PR_GET_THP_DISABLE = 41, 42
+_M_ARENA_MAX = -8
+
+
+def share_arenas() -> None:
+    """From now on threads share arenas of the allocator, where memory is limited. To be called
+    before there are many."""
+    if sys.platform == "linux" and LIMIT.byte_count < ARENAS_FREE_BYTES:
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc's alone
+        if mallopt is not None:
+            mallopt(_M_ARENA_MAX, ARENAS_MAX)
 
 
 @contextmanager

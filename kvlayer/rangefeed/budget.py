@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from ..process.memory import share
 from ..settings import Settings, declare_bytes
 
 BUFFER_BYTES = declare_bytes(
     "kv.rangefeed.buffer_bytes",
-    64 * 1024 * 1024,
+    share(32, at_most=64 * 1024 * 1024),
     "bytes of events that wait for a range feed's consumer before it is cut off",
 )
 MEMORY_BUDGET = declare_bytes(
     "kv.rangefeed.memory_budget",
-    256 * 1024 * 1024,
+    share(16, at_most=256 * 1024 * 1024),
     "bytes of events that wait for consumers of range feeds, in the whole store",
 )
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import logging
 from pathlib import Path
 
 import pytest
 
-from tailrace.api.cli.serve import start_warnings
+from tailrace.api.cli.serve import check_memory, start_warnings
 from tailrace.api.node import Node
+from tailrace.api.refusal import NodeRefused
 from tailrace.api.tls import invalid_now
 from tailrace.kvlayer.clock import Timestamp, duration
 from tailrace.kvlayer.files.data_folder import ClockBoundFile
 from tailrace.kvlayer.files.disk import RealDisk
+from tailrace.kvlayer.process.memory import MemoryLimit
 from tests.harness.certificates import certificate
 
 
@@ -46,3 +49,11 @@ def test_store_that_is_far_ahead_of_the_machines_clock(tmp_path: Path) -> None:
     bounds.save(Timestamp(bounds.load() + duration(seconds=86_400)))
     (warning,) = asyncio.run(warnings())
     assert "seconds ahead of the machine's clock" in warning
+
+
+def test_a_server_with_too_little_memory_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(NodeRefused, match=r"needs 320 MiB of memory, .* 128 MiB .*by a test"):
+        check_memory(MemoryLimit(128 << 20, "by a test"))
+    with caplog.at_level(logging.INFO):
+        check_memory(MemoryLimit(384 << 20, "by a test"))
+    assert caplog.messages == ["may use 384 MiB of memory (by a test)"]

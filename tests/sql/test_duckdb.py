@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import stat
+import tempfile
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ import pytest
 from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.clock import SystemWallClock
 from tailrace.kvlayer.process.offload import ThreadOffload
+from tailrace.sql.execute.query import duckdb as evaluator
 from tailrace.sql.execute.query.duckdb import Analytics
 from tailrace.sql.execute.query.evaluator_errors import from_duckdb
 from tailrace.sql.results.errors import passed_on
@@ -268,3 +272,22 @@ def test_values_of_results_are_bounded_whatever_made_them(made: str) -> None:
         assert found.table.column(0).to_pylist() == [70_000_000]
 
     run(scenario)
+
+
+def test_what_does_not_fit_into_memory_goes_to_a_folder_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(evaluator, "MEMORY_LIMIT", "30MB")
+
+    async def scenario(analytics: Analytics) -> None:
+        ordered = "SELECT range AS n FROM range(6000000) ORDER BY hash(range)"
+        async with aclosing(analytics.answers(ArrowQuery(ordered))) as answers:
+            assert (await anext(answers)).table.num_rows > 0
+            (folder,) = tmp_path.iterdir()
+            assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+            assert list(folder.iterdir())
+
+    run(scenario)
+    assert list(tmp_path.iterdir()) == []

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import duckdb
 
+from ....kvlayer.process.memory import share
 from ....kvlayer.process.offload import OffloadLane
 from ..protocol import SinkError
 from .errors import breaks_database, open_error
@@ -41,7 +42,8 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
     "autoinstall_known_extensions": "false",
     "python_enable_replacements": "false",  # nor does it see this process's variables
-    "memory_limit": "2GB",  # DuckDB's own, which one reader could take, is 80 % of the machine
+    # DuckDB's own, which one reader could take, is 80 % of the machine.
+    "memory_limit": f"{share(5, at_most=2_000_000_000)}B",
     "max_temp_directory_size": "4GB",  # and of the disk, 90 %
 }
 

@@ -16,6 +16,7 @@ from ....kvlayer.clock import Timestamp
 from ....kvlayer.errors import BatchTimestampBeforeGC, KVError
 from ....kvlayer.events import DeleteRange, Event, ValueBatch
 from ....kvlayer.process.fibre import end_slice, give_way, in_slices_where
+from ....kvlayer.process.memory import share
 from ....kvlayer.settings import declare_bytes
 from ....kvlayer.span import Span
 from ....kvlayer.timestamp import seconds_between
@@ -24,7 +25,7 @@ from .image import Image, ImageBuilder
 
 CACHE_BYTES = declare_bytes(
     "sql.columnar_cache.size",
-    512 * 1024 * 1024,
+    share(8, at_most=512 * 1024 * 1024),
     "bytes of memory in which a node holds hot tables as columns; 0 holds none",
 )
 

@@ -19,6 +19,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from datetime import date
 from functools import partial
+from tempfile import TemporaryDirectory
 from threading import Lock
 from traceback import clear_frames
 from typing import Any, TypeVar
@@ -35,6 +36,7 @@ from ....catalog.values.type_kinds import BROAD, DUCKDB_NAMES, TypeKind
 from ....changefeed.sinks.duckdb.errors import duckdb_error
 from ....changefeed.sinks.duckdb.reading.interruption import in_lane, interrupt
 from ....kvlayer.clock import WallClock
+from ....kvlayer.process.memory import share
 from ....kvlayer.process.offload import Offload
 from ...builtins import evaluator_functions
 from ...builtins.documents import functions as documents
@@ -48,7 +50,9 @@ from ...results.results import (
 )
 from ...runtime.analytic_lanes import LANES_MAX, Lanes, QueryTime, asker
 
-MEMORY_LIMIT = "2GB"
+MEMORY_LIMIT = f"{share(5, at_most=2_000_000_000)}B"
+SPILL_LIMIT = "4GB"
+"""What queries may take of the disk where they do not fit into memory."""
 
 VALUE_BYTES_MAX = 64 * 1024 * 1024
 """Bytes of one value in a result: the limit of a stored value."""
@@ -122,6 +126,7 @@ class Analytics(WholeAnswers):
     ) -> None:
         """`name` is what its lanes are called."""
         self._connection: duckdb.DuckDBPyConnection | None = None
+        self._spilled: TemporaryDirectory[str] | None = None
         self._offloads = [
             offload.lane(f"{name}-{number}", background=True) for number in range(lanes)
         ]
@@ -190,16 +195,35 @@ class Analytics(WholeAnswers):
             query.close()
         if self._connection is not None:
             self._connection.close()
+        if self._spilled is not None:
+            self._spilled.cleanup()
 
     async def _connected(self) -> duckdb.DuckDBPyConnection:
         """Opens DuckDB in a lane: that takes a tenth of a second of CPU time."""
         async with self._opens:
             if self._connection is None:
-                self._connection = await self._opening.run(lambda: _open_database(self._wall))
+                await self._opening.run(self._connect)
+            assert self._connection is not None
             return self._connection
 
+    def _connect(self) -> None:
+        """In the lane, where whoever waits for it may be cancelled, and `close` still finds all."""
+        if self._connection is None:
+            self._spilled = _spill_folder()
+            spilled = "" if self._spilled is None else self._spilled.name
+            self._connection = _open_database(self._wall, spilled)
 
-def _open_database(wall: WallClock) -> duckdb.DuckDBPyConnection:
+
+def _spill_folder() -> TemporaryDirectory[str] | None:
+    """Where DuckDB puts what does not fit into memory: rows, so a folder of this user alone. None
+    where no folder can be written: then a query that needs one is refused (53200)."""
+    try:
+        return TemporaryDirectory(prefix="tailrace-queries-")
+    except OSError:
+        return None
+
+
+def _open_database(wall: WallClock, spilled: str) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -207,6 +231,8 @@ def _open_database(wall: WallClock) -> duckdb.DuckDBPyConnection:
             "autoload_known_extensions": "false",
             "autoinstall_known_extensions": "false",
             "memory_limit": MEMORY_LIMIT,
+            "temp_directory": spilled,
+            "max_temp_directory_size": SPILL_LIMIT,
         },
     )
     documents.install(connection)

@@ -43,6 +43,7 @@ from .steps import (
     batches_of,
     drop,
     in_steps,
+    listed,
     long_bodies,
     read_bounded,
     refuse_wide,
@@ -397,13 +398,17 @@ def _mutated(
 ) -> tuple[Mutation, Sequence[Row]]:
     """Returns the mutation of the rows found, and the rows for RETURNING."""
     rules = RowRules.of(plan.finder.descriptor)
-    old = [key for key, _ in rows]
+
+    def old() -> list[bytes]:
+        return list(listed(rows, lambda some: [key for key, _ in some]))
+
     if isinstance(plan, DeletePlan):
-        kept = [row for _, row in rows] if plan.returning.columns else []
-        return Mutation(rules.codec, deletes=old), kept
+        returned = rows if plan.returning.columns else ()
+        kept = list(listed(returned, lambda some: [row for _, row in some]))
+        return Mutation(rules.codec, deletes=old()), kept
     mutation = encoded(rules, changed)
     if plan.moves_keys:
-        mutation.move_from(old)
+        mutation.move_from(old())
     return mutation, _rows_put(plan, plan.finder.codec, mutation)
 
 

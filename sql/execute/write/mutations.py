@@ -26,7 +26,15 @@ from ....catalog.rows.row_codec import RowCodec
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Evaluation, Row, Transaction
 from ....kvlayer.process.fibre import give_way, in_slices_where
-from .steps import BYTES_PER_STEP, in_steps, long_bodies, put_each, read_each
+from .steps import (
+    BYTES_PER_STEP,
+    LISTED_PER_STEP,
+    in_steps,
+    listed,
+    long_bodies,
+    put_each,
+    read_each,
+)
 
 _decode = msgspec.msgpack.Decoder(list).decode
 _encode = msgspec.msgpack.Encoder().encode
@@ -56,6 +64,15 @@ KEYS_PER_STEP = 256
 
 ABSENT_PER_STEP = 2000
 """New keys that are looked for together: where all are new that costs one seek."""
+
+
+def _set_of(keys: Sequence[bytes]) -> set[bytes]:
+    return set(listed(keys, lambda some: some))
+
+
+def _without(keys: Sequence[bytes], others: set[bytes]) -> list[bytes]:
+    """Returns the keys that are not among the others, in order."""
+    return list(listed(keys, lambda some: [key for key in some if key not in others]))
 
 
 def has_references(table: TableDescriptor) -> bool:
@@ -89,7 +106,7 @@ class Mutation:
 
     def check_distinct(self) -> None:
         """Raises 23505 where the statement writes two rows of one key."""
-        if len(self.keys) > 1 and len(set(self.keys)) != len(self.keys):
+        if len(self.keys) > 1 and len(_set_of(self.keys)) != len(self.keys):
             seen: set[bytes] = set()
             for key in self.keys:
                 if key in seen:
@@ -109,10 +126,10 @@ class Mutation:
 
     def move_from(self, old: Sequence[bytes]) -> None:
         """From here on it is that of an UPDATE: `keys[i]` is where the row of `old[i]` is then."""
-        before, after = set(old), set(self.keys)
-        self.deletes = [key for key in old if key not in after]
-        self.absent = [key for key in self.keys if key not in before]
-        self.origins = dict(zip(self.keys, old, strict=True))
+        self.deletes = _without(old, _set_of(self.keys))
+        self.absent = _without(self.keys, _set_of(old))
+        pairs = list(zip(self.keys, old, strict=True))
+        self.origins = dict(listed(pairs, lambda some: some))
         self.check_distinct()
 
     @property
@@ -127,8 +144,7 @@ class Mutation:
         return self.absent is self.keys and 0 < len(self.keys) <= POINTS_MAX
 
     def _old_keys(self) -> list[bytes]:
-        known_absent = set(self.absent)
-        return [*self.deletes, *(key for key in self.keys if key not in known_absent)]
+        return [*self.deletes, *_without(self.keys, _set_of(self.absent))]
 
     def apply(self, evaluation: Evaluation) -> None:
         """In one phase. Raises 23505, having written nothing."""
@@ -161,7 +177,8 @@ class Mutation:
         """
         old: dict[bytes, bytes] = {}
         if self._reads_old:
-            keys = self._old_keys()
+            many = len(self.keys) + len(self.deletes) > LISTED_PER_STEP
+            keys = await in_slices_where(many, self._old_keys)
             old = _present(keys, await read_each(transaction, keys, KEYS_PER_STEP))
         elif self._new_alone and await transaction.insert(self.keys, self.bodies):
             return []

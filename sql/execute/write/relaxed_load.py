@@ -27,6 +27,7 @@ from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Evaluation, Transaction
 from ....kvlayer.clock import ZERO, Timestamp
 from ....kvlayer.errors import KVError
+from ....kvlayer.process.memory import share
 from ....kvlayer.relaxed.errors import PendingLimit, RelaxedLogError, SurvivorError, TooManyEvents
 from ....kvlayer.relaxed.events import LINES, rows_where
 from ....kvlayer.relaxed.ids import HALF, ID_MASK, NO_ID, before
@@ -58,7 +59,7 @@ PIECE_ROWS = 10_000
 
 PENDING_BYTES_MAX = declare_bytes(
     "relaxed.pending_bytes_max",
-    256 * 1024 * 1024,
+    share(16, at_most=256 * 1024 * 1024),
     "how many bytes of a relaxed log's events may wait for a quiescence point, of each domain",
 )
 

@@ -13,6 +13,7 @@ from .....catalog.values.errors import SQLError
 from .....catalog.values.session_zone import zone_name
 from .....kvlayer import worker
 from .....kvlayer.metrics import Metrics
+from .....kvlayer.process.memory import share
 from .....kvlayer.settings import Settings, declare_choice
 from ....builtins.evaluator_functions import IN_PYTHON
 from ....results.results import Answer, ArrowQuery, ResultColumn
@@ -20,9 +21,12 @@ from ....runtime.analytic_lanes import asker
 from ..duckdb import Analytics, WholeAnswers
 from .host import SentAnswer, SentQuery
 
+WORKER_BYTES = 200 << 20
+"""What a worker takes: a server with less than twice as much to spare computes all by itself."""
+
 WORKERS = declare_choice(
     "sql.analytics.workers",
-    "on",
+    "on" if share(2, at_most=WORKER_BYTES) == WORKER_BYTES else "off",
     ["on", "off"],
     "whether a query that calls functions written in Python (of documents, texts that "
     "are read) for many rows is computed by a process of its own",
