@@ -140,8 +140,9 @@ def test_answers_come_in_our_types() -> None:
 def test_wide_integers_are_decimals_or_out_of_range(sql: str, value: object) -> None:
     async def scenario(analytics: Analytics) -> None:
         if value is None:
-            with pytest.raises(duckdb.OutOfRangeException):
+            with pytest.raises(duckdb.ConversionException) as raised:
                 await analytics.run(ArrowQuery(f"SELECT {sql}"))
+            assert from_duckdb(raised.value, (), {}).sqlstate == "22003"
         else:
             answer = await analytics.run(ArrowQuery(f"SELECT {sql}"))
             assert answer.table.column(0).to_pylist() == [value]

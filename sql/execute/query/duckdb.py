@@ -15,6 +15,7 @@ and a column that is plainly one of a table's has the type that the table gives 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from datetime import date
@@ -22,7 +23,7 @@ from functools import partial
 from tempfile import TemporaryDirectory
 from threading import Lock
 from traceback import clear_frames
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -90,8 +91,8 @@ _WIDENED = {
     **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), TypeKind.TIMESTAMP),
     **dict.fromkeys(('"NULL"', "NULL"), TypeKind.STRING),
 }
-_HUGE = ("HUGEINT", "UHUGEINT", "UBIGINT")
-_HUGE_TYPE = ColumnType(TypeKind.DECIMAL, 38, 0)
+_HUGE = re.compile("^(HUGEINT|UHUGEINT|UBIGINT)")
+"""Integers beyond INT8, and lists of them: they leave as decimals."""
 
 EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MOMENTS_MIN_MAX = {
@@ -254,6 +255,13 @@ def _begun(cursor: duckdb.DuckDBPyConnection, zone: str, query: ArrowQuery) -> _
     unknown = next((type for type in types if _type_of(type) is None), None)
     if unknown is not None:
         raise SQLError("0A000", f"a result column of type {unknown}", hint="Cast it to STRING.")
+    if any(map(_HUGE.match, types)):  # of which Arrow has none
+        given, types = types, [_HUGE.sub("DECIMAL(38,0)", type) for type in types]
+        items = [
+            f"#{place}" if type == before else f"CAST(#{place} AS {type})"
+            for place, (before, type) in enumerate(zip(given, types, strict=True), start=1)
+        ]
+        relation = relation.project(", ".join(items))
     return relation, names, types
 
 
@@ -310,8 +318,8 @@ def _type_of(name: str) -> ColumnType | None:
     if name.startswith("DECIMAL("):
         precision, scale = name[8:-1].split(",")
         return ColumnType(TypeKind.DECIMAL, int(precision), int(scale))
-    if name in _HUGE:
-        return _HUGE_TYPE
+    if _HUGE.match(name):
+        return ColumnType(TypeKind.DECIMAL, 38, 0)
     kind = _SAME.get(name) or _WIDENED.get(name)
     return None if kind is None else ColumnType(kind)
 
@@ -322,8 +330,6 @@ def _converted(
     """A column in one of our types."""
     type = _type_of(name)
     assert type is not None, name
-    if name.removesuffix("[]") in _HUGE:
-        return type, _huge(type, array, signed=name.startswith("HUGEINT"))
     _check_moments(type, array)
     if array.type == type.arrow_type:
         return type, array
@@ -341,41 +347,6 @@ def _check_moments(type: ColumnType, array: pa.ChunkedArray[pa.Scalar[pa.DataTyp
     least, greatest = pc.min(numbers).as_py(), pc.max(numbers).as_py()
     if least < bounds[0] or greatest > bounds[1]:
         raise duckdb.OutOfRangeException(f"Out of Range Error: {type.kind.value} out of range")
-
-
-def _huge(
-    type: ColumnType, array: pa.ChunkedArray[pa.Scalar[pa.DataType]], *, signed: bool
-) -> pa.ChunkedArray[pa.Scalar[pa.DataType]]:
-    """Converts wide integers, or lists of them, to decimals. Raises duckdb.Error for one of more
-    than 38 digits."""
-    decimals: Any = type.arrow_type
-    try:
-        return pa.chunked_array([_decimals(chunk, signed) for chunk in array.chunks], decimals)
-    except pa.ArrowInvalid as error:
-        raise duckdb.OutOfRangeException("numeric value out of range") from error
-
-
-def _decimals(array: Any, signed: bool) -> Any:
-    """DuckDB hands integers of 128 bits over as sixteen little-endian bytes, which are Arrow's
-    decimals without digits behind the point. Raises pa.ArrowInvalid."""
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    if pa.types.is_list(array.type):
-        elements = _decimals(array.values, signed)
-        lists, kept = pa.list_(elements.type), array.buffers()[:2]
-        return pa.Array.from_buffers(
-            lists, len(array), kept, array.null_count, array.offset, [elements]
-        )
-    decimal = _HUGE_TYPE.arrow_type
-    if not pa.types.is_fixed_size_binary(array.type):
-        return array.cast(decimal)
-    found = pa.Array.from_buffers(
-        decimal, len(array), array.buffers(), array.null_count, array.offset
-    )
-    found.validate(full=True)
-    if not signed and (pc.min(found).as_py() or 0) < 0:
-        raise pa.ArrowInvalid("an unsigned integer of 128 bits")
-    return found
 
 
 def let_go(error: BaseException) -> None:

@@ -59,6 +59,7 @@ _MEANT: tuple[tuple[str, str, str], ...] = (
         "aggregate functions are not allowed in FROM clause of their own query level",
     ),
     ("division by zero", "22012", "division by zero"),
+    ("could not cast value", "22003", "numeric value out of range"),
     (
         "more than one row returned by a subquery",
         "21000",
