@@ -186,3 +186,23 @@ def test_who_locks_within_a_statement_needs_update() -> None:
         await worker.execute(copy)
 
     run(scenario)
+
+
+def test_a_job_behind_many_that_are_taken_is_found() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("INSERT INTO jobs (id) SELECT i FROM generate_series(100, 999) AS i")
+        first, second = node.session(), node.session()
+        queue = (
+            "SELECT id FROM jobs WHERE state = 'new' ORDER BY id LIMIT {} FOR UPDATE SKIP LOCKED"
+        )
+        await first.execute("BEGIN")
+        await first.execute(queue.format(600))
+        await second.execute("BEGIN")
+        (found,) = await second.execute(queue.format("2 OFFSET 1"))
+        assert found.fetch_rows() == [(677,), (678,)]
+        (rest,) = await second.execute(queue.format(1000))
+        assert len(rest.fetch_rows()) == JOB_COUNT + 900 - 600
+        for session in (first, second):
+            await session.execute("ROLLBACK")
+
+    run(scenario)

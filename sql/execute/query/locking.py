@@ -32,17 +32,24 @@ ROUNDS_MAX = 20
 the one before: so many rounds mean that they change faster than they can be locked."""
 
 
+SPARE_ROWS = 64
+"""Rows beyond LIMIT that SKIP LOCKED looks at first; four times as many in each round that finds
+too few of them free. A queue that is long costs a worker no more than those that others hold."""
+
+
 @dataclass(slots=True)
 class _Found:
     """The rows of a round: `keys[i]` are the i-th row's keys, one a locked table (None: no row).
 
-    `read` are the keys of the rows that were looked at by a native query.
+    `read` are the keys of the rows that were looked at by a native query, and `ends` says that
+    there are no rows behind them.
     """
 
     keys: list[tuple[bytes | None, ...]]
     rows: list[Row]
     answer: Answer | None
     read: list[bytes] = field(default_factory=list)
+    ends: bool = True
 
 
 async def run_locking(plan: SelectPlan, transaction: Transaction, bindings: Bindings) -> Result:
@@ -69,16 +76,18 @@ class _Locking:
         return any(table.when_locked is WhenLocked.SKIP for table in self.locking.tables)
 
     async def run(self) -> Result:
-        transaction = self.transaction
+        transaction, native, spare = self.transaction, self.plan.native, SPARE_ROWS
         for _ in range(ROUNDS_MAX):
             with transaction.tracking(False):
-                native = self.plan.native
-                found = await (self._find() if native is None else self._find_native(native))
+                found = await (self._find() if native is None else self._find_native(native, spare))
             at = transaction.read_timestamp
             taken = await self._take(found)
-            if transaction.read_timestamp == at:
+            if transaction.read_timestamp != at:
+                continue
+            if found.ends or len(taken) == self._wanted:
                 self._track(found, taken)
                 return self._result(found, taken)
+            spare *= 4
         raise RetryableTransaction("the rows to lock were changed again and again")
 
     async def _find(self) -> _Found:
@@ -103,13 +112,22 @@ class _Locking:
         shown = Answer(answer.columns[:width], answer.table.select(range(width)))
         return _Found(keys, [()] * len(keys), shown)
 
-    async def _find_native(self, native: NativeSelect) -> _Found:
+    @property
+    def _wanted(self) -> int | None:
+        """The number of rows that LIMIT leaves; None without one."""
+        limits = self.plan.native or self.locking
+        chosen = cut(limits.limit, limits.offset, self.bindings)
+        return None if chosen.stop is None else chosen.stop - (chosen.start or 0)
+
+    async def _find_native(self, native: NativeSelect, spare: int) -> _Found:
+        """The rows of a native query. Where some may be locked and skipped, `spare` are looked at
+        beyond those that LIMIT and OFFSET ask for."""
         table, bindings = self.locking.tables[0], self.bindings
         codec = codec_for(table.descriptor)
         test = bind_predicates(native.predicates, bindings) if native.predicates else None
         wanted = cut(native.limit, native.offset, bindings).stop
-        if table.when_locked is WhenLocked.SKIP:
-            wanted = None  # some of them may be locked
+        if table.when_locked is WhenLocked.SKIP and wanted is not None:
+            wanted += spare
         found = _Found([], [], None)
 
         def note(pairs: Sequence[KeyedRow]) -> None:
@@ -139,6 +157,7 @@ class _Locking:
         ):
             note(pairs)
             if wanted is not None and len(found.rows) >= wanted:
+                found.ends = not self.skips
                 break
         return found
 
