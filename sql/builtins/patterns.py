@@ -3,7 +3,8 @@
 A *pattern* is an "advanced regular expression" (PostgreSQL, section 9.7.3). `Pattern` writes it in
 RE2's syntax, every class and anchor in full, and says what is wrong with it in PostgreSQL's words.
 What RE2 cannot express (back references, lookaround, edges of words) is refused with SQLSTATE 0A000
-and a hint.
+and a hint. Whether a text matches is the same to both; of several matches at one place PostgreSQL
+takes the longest and RE2 the first, so that matches are replaced where these are the same one.
 
 The module must never know of statements, of sessions or of DuckDB's connections.
 """
@@ -55,6 +56,21 @@ _OTHER_OPTIONS = "bemnpqstwx"
 """Options for other syntaxes, and for newlines."""
 
 
+GLOBAL = "g"
+
+
+def options_of(flags: str) -> tuple[bool, bool]:
+    """Returns whether flags ignore the case of letters, and whether `g` is among them. Raises
+    SQLError 22023 and 0A000."""
+    any_case = False
+    for letter in flags.replace(GLOBAL, ""):
+        said = _ignores_case(letter)
+        if said is None:
+            raise SQLError("22023", f'invalid regular expression option: "{letter}"')
+        any_case = said
+    return any_case, GLOBAL in flags
+
+
 def _ignores_case(letter: str) -> bool | None:
     """Returns what one more option says; None for no option of PostgreSQL's. Raises SQLError 0A000
     for one that is not supported."""
@@ -101,7 +117,7 @@ _TOKENS = re.compile(
     | (?P<close> \))
     | (?P<bar> \|)
     | (?P<anchor> [\^$] | \\[AZ])
-    | (?P<count> (?: [*+?] | \{{(?P<least>[0-9]+)(?:,(?P<most>[0-9]*))?\}})\??)
+    | (?P<count> (?: [*+?] | \{{(?P<least>[0-9]+)(?:,(?P<most>[0-9]*))?\}})(?P<fewer>\??))
     | (?P<any> \.)
     | (?P<brackets> \[(?P<negated>\^?+)(?P<inner>
         \]?+(?: {_NAME.format("kind")} | {_ESCAPE} | \[(?![:.=]) | [^\[\]\\] )*+
@@ -139,6 +155,9 @@ class Pattern:
         self._depth = 0
         self._before = "open"  # the kind of the token before
         self._cased = 0  # letters of ranges whose other cases were looked for
+        self._groups = 0
+        self._letters = 0  # of the shortest match, where no group is repeated
+        self._first_is_longest = True
         if len(text) > LENGTH_MAX:
             raise invalid(TOO_COMPLEX)
         if text.startswith("***"):
@@ -185,16 +204,22 @@ class Pattern:
                     raise invalid("parentheses () not balanced")
                 if self._depth > DEPTH_MAX:
                     raise invalid(TOO_COMPLEX)
+                self._groups += token[0] == "("
+            case "bar":
+                self._first_is_longest = False
             case "anchor":
                 return r"\A" if token[0] in ("^", r"\A") else r"\z"
             case "count":
                 return self._count(token)
             case "any":
+                self._letters += 1
                 return "(?s:.)"
             case "brackets":
+                self._letters += 1
                 body = "".join(map(self._element, _ELEMENTS.finditer(token["inner"])))
                 return f"[{token['negated']}{body}]"
             case "letter":
+                self._letters += 1
                 return self._escape(token[0])
         return token[0]
 
@@ -205,7 +230,35 @@ class Pattern:
         counts = [int(token[name]) for name in ("least", "most") if token[name]]
         if counts != sorted(counts) or any(count > COUNT_MAX for count in counts):
             raise invalid(_UNREAD["{"])
+        if self._before == "close" or token["fewer"]:
+            self._first_is_longest = False
+        self._letters -= token[0][0] in "*?" or counts[:1] == [0]
         return re.sub("[0-9]+", lambda count: str(int(count[0])), token[0])  # RE2 takes no {02}
+
+    def replacement(self, text: str, *, everywhere: bool) -> str:
+        """Returns a text that replaces a match, or each one `everywhere`, in RE2's syntax. Raises
+        SQLError 0A000 where RE2 may have other matches than PostgreSQL."""
+        if not self._first_is_longest:
+            raise unsupported(
+                "regexp_replace() with alternatives, repeated groups or non-greedy quantifiers",
+                hint="[ab] is a or b, [^x]*x the least up to an x; one call may be within another.",
+            )
+        if everywhere and not self._letters:
+            raise unsupported(
+                "regexp_replace() of all matches, empty ones among them",
+                hint="x+ matches one letter at least, where x* matches none as well.",
+            )
+        return re.sub(r"\\(.?)", self._replaced, text, flags=re.DOTALL)
+
+    def _replaced(self, escape: re.Match[str]) -> str:
+        """What stands for a backslash and the letter behind it: for `&` the match, for a number a
+        group, which is empty where the pattern has no such, and else the two."""
+        letter = escape[1]
+        if letter == "&":
+            return r"\0"
+        if letter in tuple("123456789"):
+            return escape[0] if int(letter) <= self._groups else ""
+        return r"\\" + letter.replace("\\", "")
 
     def _element(self, element: re.Match[str]) -> str:
         """A letter, a range or a class within brackets."""

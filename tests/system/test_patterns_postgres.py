@@ -31,6 +31,11 @@ _MATCHES = """
 SELECT regexp_like(s, %s, %s)
 FROM unnest(%s::text[]) WITH ORDINALITY AS t (s, n) ORDER BY n
 """
+_REPLACED = """
+SELECT regexp_replace(s, %s, '<\\&\\1>', %s)
+FROM unnest(%s::text[]) WITH ORDINALITY AS t (s, n) ORDER BY n
+"""
+_NATIVE_REPLACED = "SELECT regexp_replace(s, $1, $2, $3) FROM unnest($4) AS t (s)"
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +56,24 @@ def test_random_patterns_match_as_in_postgres(postgres: psycopg.Connection, seed
         for text, row in zip(texts, rows, strict=True):
             ours = found(text, pattern, any_case=flags == "i")
             assert (ours,) == row, (pattern, flags, text)
+
+
+def test_random_matches_are_replaced_as_in_postgres(postgres: psycopg.Connection) -> None:
+    """Those of the patterns of which that is promised, which are a part."""
+    draw, seen = random.Random(3), 0
+    for _ in range(2 * PATTERNS):
+        pattern, everywhere = random_pattern(draw), draw.choice([True, False])
+        known = pattern_of(pattern, any_case=False)
+        try:
+            written = known.replacement(r"<\&\1>", everywhere=everywhere)
+        except SQLError:
+            continue
+        texts, seen = [random_text(draw) for _ in range(5)], seen + 1
+        given = [pattern, "g" if everywhere else "", texts]
+        theirs = postgres.execute(_REPLACED, given).fetchall()
+        found = [known.native, written, *given[1:]]
+        assert duckdb.execute(_NATIVE_REPLACED, found).fetchall() == theirs, (pattern, everywhere)
+    assert seen > PATTERNS / 4
 
 
 def test_random_syntax_is_an_error_where_postgres_says_so(postgres: psycopg.Connection) -> None:

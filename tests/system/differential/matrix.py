@@ -78,6 +78,7 @@ _BINARY = [
     "date_trunc",
     "substr",
     "atan2",
+    "regexp_replace",
     "nullif",
 ]
 _OPERATORS = (

@@ -17,7 +17,10 @@ SELECT k FROM p WHERE s ~ '^[df]' ORDER BY k;
 SELECT k FROM p WHERE s ~* 'LIGHT|BAR' AND k < 9 ORDER BY k;
 SELECT count(*) FROM p GROUP BY s ~ 'a' ORDER BY 1;
 
-SELECT regexp_replace('a', 'a', 'b');
+SELECT regexp_replace('ab', 'a', '\0x'), regexp_replace('ab', '(a)', '[\1\&]\\\&\2'), regexp_replace('ab', 'a', '\'), regexp_replace('ab', 'a', '\q');
+SELECT regexp_replace('né à', '\w+', 'x', 'g'), regexp_replace('AbC', '[a-z]', '', 'gi'), regexp_replace(s, '(.)(.)', '\2\1') FROM p ORDER BY k;
+SELECT regexp_replace('a', 'a', 'b', 'z');
+SELECT regexp_replace('abcd', 'a|ab', '-');
 SELECT k, s ~ r FROM p ORDER BY k;
 
 
