@@ -3,7 +3,8 @@ that shape.
 
     SELECT items FROM t WHERE conjunction [ORDER BY key] [LIMIT n] [OFFSET n]
 
-An item is a column. The conjunction must fix a first part of the key of an index, the primary one
+An item is a column, or a whole number, as by which ORMs ask whether a row is there (`SELECT 1 AS
+one`). The conjunction must fix a first part of the key of an index, the primary one
 or a secondary one; without one, a LIMIT alone makes reading row by row worth while, in the order
 of any index.
 
@@ -25,7 +26,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from ...catalog.descriptors.descriptor import TableDescriptor
-from ...catalog.values.column_types import INT8
+from ...catalog.values.column_types import INT8, INT8_MAX
 from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ..access.key_access import KeyAccess, key_access, ranked_accesses
 from ..access.predicates import compile_predicates
@@ -67,12 +68,13 @@ def native_select(tree: exp.Expr, relations: Relations) -> NativeSelect | None:
         predicates = compile_predicates(condition, scope, relation, arrays=True)
         limit = row_count(tree.args.get("limit"))
         offset = row_count(tree.args.get("offset"))
-        columns, names = _columns(tree, descriptor, scope, relation)
+        columns, constants, names = _columns(tree, descriptor, scope, relation)
         order = _order(tree, descriptor, scope, relation)
     except NotNative:
         return None
     places = {*columns, *(predicate.column for predicate in predicates)}
-    needed = {descriptor.visible_columns[place].id for place in places}
+    visible = descriptor.visible_columns
+    needed = {column.id for place, column in enumerate(visible) if place in places}
     any_row_will_do = limit is not None and not predicates
     for access in ranked_accesses(descriptor, predicates, needed):
         reverse = _direction(access, order)
@@ -82,6 +84,7 @@ def native_select(tree: exp.Expr, relations: Relations) -> NativeSelect | None:
             access=access,
             predicates=predicates,
             columns=columns,
+            constants=constants,
             names=names,
             covered=access.holds(needed),
             reverse=reverse,
@@ -103,9 +106,11 @@ def row_count(clause: exp.Expr | None) -> Scalar | None:
 
 def _columns(
     tree: exp.Select, descriptor: TableDescriptor, scope: Scope, relation: str
-) -> tuple[tuple[int, ...], tuple[ResultColumn, ...]]:
-    """The places of the columns that are shown, and what they are called."""
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[ResultColumn, ...]]:
+    """The places of the columns that are shown, the constants behind those of the table, and what
+    they are called."""
     places: list[int] = []
+    constants: list[int] = []
     names: list[ResultColumn] = []
 
     def show(place: int, name: str) -> None:
@@ -120,12 +125,17 @@ def _columns(
                 if not column.hidden:
                     show(place, column.name)
             continue
+        if isinstance(inner, exp.Literal) and inner.is_int and int(inner.this) <= INT8_MAX:
+            places.append(len(descriptor.visible_columns) + len(constants))
+            constants.append(int(inner.this))
+            names.append(ResultColumn(output_name(item), INT8))
+            continue
         if not isinstance(inner, exp.Column):
             raise NotNative("what is computed")
         check_columns(inner, descriptor, relation)
         compile_scalar(inner, scope, relation)
         show(scope[folded(inner.this)][0], output_name(item))
-    return tuple(places), tuple(names)
+    return tuple(places), tuple(constants), tuple(names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,15 +36,16 @@ class Engine(Enum):
 class NativeSelect:
     """A query on one table's keys.
 
-    `columns` are the places in a row of the columns that the result shows. Rows come in key order,
-    or against it when `reverse`. Of rows that are `covered` the access's entries say all that is
-    asked for.
+    `columns` are the places of what the result shows in a row with `constants` behind it. Rows come
+    in key order, or against it when `reverse`. Of rows that are `covered` the access's entries say
+    all that is asked for.
     """
 
     access: KeyAccess
     covered: bool
     predicates: tuple[Predicate, ...]
     columns: tuple[int, ...]
+    constants: tuple[int, ...]
     names: tuple[ResultColumn, ...]
     reverse: bool
     limit: Scalar | None

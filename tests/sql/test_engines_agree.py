@@ -64,7 +64,8 @@ def questions(draw: st.DrawFn) -> tuple[str, list[str], list[list[Datum]], str, 
     ]
     order = draw(st.sampled_from(["", " DESC"]))
     listed = ", ".join(f"{name}{order}" for name in names[: len(key)])
-    query = f"SELECT * FROM t WHERE {' AND '.join(conjuncts)} ORDER BY {listed}"
+    items = draw(st.sampled_from(["*", "1 AS one", f"7, {names[-1]}, 007 AS seven"]))
+    query = f"SELECT {items} FROM t WHERE {' AND '.join(conjuncts)} ORDER BY {listed}"
     if draw(st.booleans()):
         query += f" LIMIT {draw(st.integers(0, 5))} OFFSET {draw(st.integers(0, 2))}"
     return table, names, [list(values) for values in rows], query, parameters

@@ -357,6 +357,7 @@ def test_explain_names_the_engine() -> None:
             return (await node.rows(f"EXPLAIN {text}"))[0][1]
 
         assert await engine("SELECT v FROM orders WHERE k = 1") == "native: point reads"
+        assert await engine("SELECT 1 AS one FROM orders WHERE k = 1") == "native: point reads"
         assert await engine("SELECT v FROM orders WHERE k > 1") == "native: key range scan"
         assert await engine("SELECT v FROM orders LIMIT 5") == "native: key range scan"
         assert await engine("SELECT v FROM orders WHERE v = 'x'") == "duckdb over a snapshot"

@@ -107,13 +107,16 @@ async def run_native(native: NativeSelect, transaction: Transaction, bindings: B
 
 def shown(native: NativeSelect, rows: Sequence[Row]) -> Result:
     """The result of the rows that a native plan found."""
-    chosen = list(map(_picker(native.columns), rows))
+    chosen = list(map(_picker(native), rows))
     return Result(
         tag=f"SELECT {len(chosen)}", columns=native.names, rows=chosen, row_count=len(chosen)
     )
 
 
-def _picker(places: Sequence[int]) -> Callable[[Row], Row]:
+def _picker(native: NativeSelect) -> Callable[[Row], Row]:
+    places, constants = native.columns, native.constants
+    if constants:
+        return lambda row: tuple([(*row, *constants)[place] for place in places])
     if len(places) > 1:
         return itemgetter(*places)
     return lambda row: tuple([row[place] for place in places])
@@ -239,7 +242,7 @@ def _behind(span: Span, key: bytes, *, reverse: bool) -> Span | None:
 
 
 class PointRead:
-    """A run of a query whose primary key is fixed, and whose columns are the table's."""
+    """A run of a native query whose primary key is fixed."""
 
     __slots__ = ("_access", "_decode", "_pick", "_predicates", "names", "table")
 
@@ -253,7 +256,7 @@ class PointRead:
         self._predicates = native.predicates
         if native.access.answers(native.predicates):
             self._predicates = ()
-        self._pick = _picker(native.columns)
+        self._pick = _picker(native)
 
     def key(self, bindings: Bindings) -> bytes | None:
         """The key, or None where no row can have it. Raises SQLError."""
@@ -271,7 +274,7 @@ class PointRead:
 
 
 def point_read_applies(plan: SelectPlan) -> bool:
-    """Whether a query is of one row by its key, and shows columns of the table as they are."""
+    """Whether a query is of one row by its key."""
     native = plan.native
     return (
         native is not None
