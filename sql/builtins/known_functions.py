@@ -39,7 +39,7 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     decode convert_to(text, text) bytea
     quote_literal quote_nullable(any) text
     concat(*any) text
-    concat_ws(text, *any) text
+    concat_ws format(text, *any) text
     regexp_replace(text, text, text, text?) text
     string_to_array(text, text, text?) text[]
 

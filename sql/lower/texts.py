@@ -1,10 +1,14 @@
-"""Text: LIKE, COLLATE, concat(), regular expressions, and what other types are as text."""
+"""Text: LIKE, COLLATE, format(), concat(), patterns, and what other types are as text."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterator
 
 from sqlglot import exp
 
 from ...catalog.values.column_types import STRING
+from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.scalars import (
     Bindings,
@@ -20,7 +24,7 @@ from ..builtins.macros import call, duckdb, plain, text
 from ..builtins.patterns import GLOBAL, options_of, pattern_of
 from ..builtins.signatures import COMPARISONS
 from ..syntax.statement import at
-from ..syntax.trees import position_of, unsupported
+from ..syntax.trees import error_at, position_of, unsupported
 from .arrays import WRITTEN, Typed, element_texts
 
 _BYTES = frozenset({"C", "POSIX"})
@@ -63,6 +67,50 @@ def _as_text(tree: exp.Expr, types: Types) -> exp.Expr:
 def concat(name: str, arguments: list[exp.Expr], types: Types) -> exp.Expr:
     """concat() or concat_ws()."""
     return plain(name, *[_as_text(argument, types) for argument in arguments])
+
+
+def formatted(arguments: list[exp.Expr], types: Types) -> exp.Expr:
+    """format() of a constant pattern: the concatenation that it means. Raises SQLError 0A000 for
+    other patterns, and for places and widths in one."""
+    pattern = arguments[0].unnest() if arguments else exp.Null()
+    if not isinstance(pattern, exp.Literal) or not pattern.is_string:
+        raise _not_formatted("a pattern that is no constant", arguments[0])
+    following = iter(arguments[1:])
+    pieces = [text("")]
+    begin, *parts = _DIRECTIVE.split(pattern.this)
+    for letter, behind in zip(parts[::2], parts[1::2], strict=True):
+        pieces += [_formatted_one(letter, following, types, pattern), text(behind)]
+    return plain("concat", text(begin), *pieces)
+
+
+_DIRECTIVE = re.compile("%(.?)", re.DOTALL)
+
+
+def _formatted_one(
+    letter: str, arguments: Iterator[exp.Expr], types: Types, pattern: exp.Expr
+) -> exp.Expr:
+    if letter == "%":
+        return text("%")
+    if letter not in ("s", "I", "L"):
+        raise _not_formatted(f'"%{letter}"', pattern)
+    argument = next(arguments, None)
+    if argument is None:
+        raise error_at(pattern, "22023", "too few arguments for format()")
+    value = _as_text(argument, types)
+    match letter:
+        case "I":
+            return call("quote_ident", value)
+        case "L":
+            return call("quote_nullable", value)
+    return duckdb("coalesce(CAST(:x AS VARCHAR), '')", x=value)
+
+
+def _not_formatted(what: str, tree: exp.Expr) -> SQLError:
+    return unsupported(
+        f"{what} in format()",
+        tree,
+        "%s, %I, %L and %% stand in a constant pattern; || puts texts together.",
+    )
 
 
 def length(argument: exp.Expr, types: Types) -> exp.Expr:

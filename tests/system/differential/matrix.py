@@ -118,7 +118,7 @@ _OF_ONE = (
     "SELECT id, q.x FROM z, LATERAL (SELECT z.{c} AS x) q ORDER BY id",
     "WITH w AS (SELECT {c} AS x, id FROM z) SELECT x, id FROM w ORDER BY id",
     "SELECT {c}::TEXT || '!' {all}", "SELECT {c} || '!' {all}",
-    "SELECT concat({c}, '-', {c}) {all}",
+    "SELECT concat({c}, '-', {c}), format('%s', {c}) {all}",
     "SELECT greatest({c}, NULL, {c}), least({c}), coalesce({c}, NULL) {all}",
     "SELECT CASE WHEN id > 2 THEN {c} END {all}", "SELECT array_agg({c} ORDER BY id) FROM z",
     "SELECT string_agg({c}::TEXT, ',' ORDER BY id) FROM z",

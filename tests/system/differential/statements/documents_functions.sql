@@ -77,7 +77,7 @@ SELECT jsonb_agg(t ORDER BY t) FROM (VALUES (TIMESTAMP '2024-01-01 00:00:00'), (
 SELECT jsonb_agg(DISTINCT x) FROM (VALUES (2), (1), (2)) t (x);
 SELECT jsonb_build_object('n', count(*), 's', sum(x), 'a', jsonb_agg(x ORDER BY x)) FROM (VALUES (1.50), (2.00)) t (x);
 SELECT '{"a": 1}'::JSONB IS NULL, NULL::JSONB IS NULL, '{"a": null}'::JSONB -> 'a' IS NULL, '{"a": null}'::JSONB ->> 'a' IS NULL;
-SELECT concat('{"a": 1.50}'::JSONB, 'x', 1), concat_ws('-', '1.0'::JSONB, NULL, 'y'), quote_literal('{"a": "b''c"}'::JSONB);
+SELECT concat('{"a": 1.50}'::JSONB, 'x', 1), concat_ws('-', '1.0'::JSONB, NULL, 'y'), quote_literal('{"a": "b''c"}'::JSONB), format('%s', '[1.0]'::JSONB);
 SELECT ARRAY['1.50'::JSONB, '{"b": 1, "a": 2}'], ('{"{\"a\": 1.50}",null}'::JSONB[])[1], ARRAY['1'::JSONB] || '2.0'::JSONB, cardinality(ARRAY['1'::JSONB]);
 SELECT JSONB '{"a": 1.50}', JSON '1', '[1.50]'::JSON -> 0, '{"a": 2.50}'::JSON ->> 'a', '{"a": {"b": 1.0}}'::JSON #>> '{a,b}';
 SELECT CAST('{"a": 1.50}' AS JSONB) -> 'a', ('{"a": 1.50}'::TEXT::JSONB) ->> 'a', (SELECT '{"a": 1.50}'::JSONB) -> 'a', (SELECT '{"a": 1.50}'::JSONB ->> 'a')::NUMERIC(4,2);

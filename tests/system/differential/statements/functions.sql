@@ -87,6 +87,7 @@ INSERT INTO g (a) VALUES (1), (2), (3);
 SELECT a, t, c <= b, b <= clock_timestamp() FROM g ORDER BY a;
 CREATE VIEW w AS SELECT a, INTERVAL '2' HOUR AS i, text(a) AS s, user AS u FROM g;
 SELECT * FROM w ORDER BY a;
+SELECT format('%s|%I|%L|%%', 'x y', 'Z''', NULL), format('%s %s %s', true, 1.50, DATE '2020-01-01');
 SELECT to_char(TIMESTAMP '2021-03-02 14:05:06.789', 'YYYY-MM-DD HH24:MI:SS.MS'), to_char(TIMESTAMP '2021-03-02 14:05:06.789', 'FMDD FMMonth, FMDay AM DDD');
 SELECT to_char(TIMESTAMPTZ '2021-03-02 14:05:06+02', 'YYYY-MM-DD HH24:MI:SS TZ OF'), to_char(DATE '2021-03-02', 'YYYY-MM-DD TZ');
 SELECT INTERVAL '2' DAY, INTERVAL '1.5' SECOND, INTERVAL '-90' MINUTE;
