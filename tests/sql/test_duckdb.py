@@ -280,10 +280,10 @@ def test_what_does_not_fit_into_memory_goes_to_a_folder_of_its_own(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(evaluator, "MEMORY_LIMIT", "30MB")
+    monkeypatch.setattr(evaluator, "MEMORY_LIMIT", "100MB")
 
     async def scenario(analytics: Analytics) -> None:
-        ordered = "SELECT range AS n FROM range(6000000) ORDER BY hash(range)"
+        ordered = "SELECT range AS n FROM range(15000000) ORDER BY hash(range)"
         async with aclosing(analytics.answers(ArrowQuery(ordered))) as answers:
             assert (await anext(answers)).table.num_rows > 0
             (folder,) = tmp_path.iterdir()
