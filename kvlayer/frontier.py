@@ -50,7 +50,7 @@ def _places(entries: Entries, span: Span) -> tuple[int, int]:
 
 
 def _shared(part: Span, span: Span) -> Span:
-    """What lies of `part` in `span`, which shares a key with it."""
+    """The keys that `part` and `span` share, of which there is one at least."""
     return Span(max(part.start, span.start), min(part.end, span.end))
 
 

@@ -127,7 +127,7 @@ class SinkKind(Kind):
     """The reason for which its targets take whole tables and no results of queries, if so."""
 
     extra: Extra | None = None
-    """What its sinks need to be installed, if anything."""
+    """The package that its sinks need to be installed, if any."""
 
     async def load(self, options: ChangefeedOptions, lane: OffloadLane) -> None:
         """What `create` imports, for a feed with these options. Raises SQLError where something is

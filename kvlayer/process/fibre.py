@@ -56,8 +56,8 @@ class _Current(threading.local):
 
 _current = _Current()
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
-"""One lock a loop: in each of its turns one fibre has a slice, also where one begins in the step in
-which another ended."""
+"""The lock of each loop, which keeps one slice of one fibre to a turn, also where a fibre begins in
+the step in which another ended."""
 
 
 _cpu_of_slices_ns = 0

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 OWN_BYTES = 224 << 20
-"""What no share counts: 145 MiB of a server at its start, what statements work with, and what
+"""Memory that is in no share: 145 MiB of a server at its start, the work of statements, and what
 allocators keep."""
 
 SERVER_BYTES_MIN = 320 << 20

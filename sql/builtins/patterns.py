@@ -251,8 +251,8 @@ class Pattern:
         return re.sub(r"\\(.?)", self._replaced, text, flags=re.DOTALL)
 
     def _replaced(self, escape: re.Match[str]) -> str:
-        """What stands for a backslash and the letter behind it: for `&` the match, for a number a
-        group, which is empty where the pattern has no such, and else the two."""
+        """Returns a backslash and the letter behind it as RE2 has them: `&` is the match, a number
+        a group, which is empty where the pattern has no such, and all else stays the two."""
         letter = escape[1]
         if letter == "&":
             return r"\0"

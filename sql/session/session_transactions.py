@@ -105,7 +105,7 @@ class SessionTransactions:
 
     @property
     def standing(self) -> Standing:
-        """What the variables say now."""
+        """The settings of statements by the variables of now."""
         if self._standing.version != self._variables.version:
             self._standing = standing_of(self._variables)
         return self._standing

@@ -1,4 +1,4 @@
-"""What a session's variables say of its statements, read once for each change of them."""
+"""Settings of a session's statements, read from its variables once for each change of them."""
 
 from __future__ import annotations
 

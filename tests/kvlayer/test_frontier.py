@@ -143,7 +143,7 @@ def test_agrees_with_naive_model(steps: list[tuple[bool, int, int, int]]) -> Non
 
 
 def by_key(entries: Entries) -> dict[int, int]:
-    """What the model says of entries, which are in key order."""
+    """The model's answers about entries, which are in key order."""
     assert all(one.end <= two.start for (one, _), (two, _) in pairwise(entries)), entries
     return {key: ts for part, ts in entries for key in range(part.start[0], part.end[0])}
 

@@ -208,7 +208,7 @@ async def seen_jobs(services: Services, user: str, ids: Sequence[int]) -> Sequen
 async def controlled_jobs(
     services: Services, user: str, ids: Sequence[int]
 ) -> Sequence[JobSummary]:
-    """Those of these jobs that are there. Raises SQLError 42501 and 42704 as for PAUSE JOB."""
+    """The jobs of these ids that exist. Raises SQLError 42501 and 42704 as for PAUSE JOB."""
     found = {job.id: job for job in await services.jobs.find(ids)}
     for job_id in ids:
         check_control(services.rights.current, user, job_id, found.get(job_id))

@@ -53,7 +53,7 @@ from ...runtime.analytic_lanes import LANES_MAX, Lanes, QueryTime, asker
 
 MEMORY_LIMIT = f"{share(5, at_most=2_000_000_000)}B"
 SPILL_LIMIT = "4GB"
-"""What queries may take of the disk where they do not fit into memory."""
+"""Bytes of the disk that queries may take where they do not fit into memory."""
 
 VALUE_BYTES_MAX = 64 * 1024 * 1024
 """Bytes of one value in a result: the limit of a stored value."""

@@ -113,13 +113,16 @@ def shown(native: NativeSelect, rows: Sequence[Row]) -> Result:
     )
 
 
-def _picker(native: NativeSelect) -> Callable[[Row], Row]:
-    places, constants = native.columns, native.constants
-    if constants:
-        return lambda row: tuple([(*row, *constants)[place] for place in places])
-    if len(places) > 1:
-        return itemgetter(*places)
+def _only(places: Sequence[int]) -> Callable[[Row], Row]:
+    """As `itemgetter`, which returns no tuple for one place, and takes no fewer."""
     return lambda row: tuple([row[place] for place in places])
+
+
+def _picker(native: NativeSelect) -> Callable[[Row], Row]:
+    """Returns the function that makes a row of the result of a row of the table."""
+    places, constants = native.columns, native.constants
+    pick = itemgetter(*places) if len(places) > 1 else _only(places)
+    return (lambda row: pick((*row, *constants))) if constants else pick
 
 
 def cut(limit: Scalar | None, offset: Scalar | None, bindings: Bindings) -> slice:

@@ -1,4 +1,4 @@
-"""What a pattern matches, as DuckDB runs it: PostgreSQL 15's own answers."""
+"""Matches of patterns, as DuckDB finds them: PostgreSQL 15's own answers."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from ..duckdb import Analytics, WholeAnswers
 from .host import SentAnswer, SentQuery
 
 WORKER_BYTES = 200 << 20
-"""What a worker takes: a server with less than twice as much to spare computes all by itself."""
+"""Memory of a worker: a server with less than twice as much to spare computes all by itself."""
 
 WORKERS = declare_choice(
     "sql.analytics.workers",
