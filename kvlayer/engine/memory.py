@@ -23,8 +23,8 @@ class _SortedReader:
     def get(self, key: bytes) -> bytes | None:
         return self._entries.get(key)
 
-    def get_fixed(self, key: bytes) -> bytes | None:
-        return self._entries.get(key)
+    def get_fixed_each(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [self._entries.get(key) for key in keys]
 
     def first(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
         for key in self._entries.irange(start, end, inclusive=(True, False)):

@@ -29,8 +29,8 @@ class OverlayReader:
             return self._over[key]
         return self._below.get(key)
 
-    def get_fixed(self, key: bytes) -> bytes | None:
-        return self.get(key)
+    def get_fixed_each(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [self.get(key) for key in keys]
 
     def first(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
         return next(self.scan(start, end), None)

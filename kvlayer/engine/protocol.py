@@ -58,11 +58,12 @@ class Reader(Protocol):
 
     def get(self, key: bytes) -> bytes | None: ...
 
-    def get_fixed(self, key: bytes) -> bytes | None:
-        """The value of an entry that is written once and never again, as versions are.
+    def get_fixed_each(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Returns the values of entries that are written once and never again, as versions are.
 
-        For a key that this state is known to hold: a snapshot may answer from the newest state,
-        where a lookup costs a seventh of a seek.
+        For keys that this state is known to hold: a snapshot may answer from the newest state,
+        where a lookup costs a seventh of a seek. Costs least where the keys ascend and no other
+        lies between two of them.
         """
         ...
 

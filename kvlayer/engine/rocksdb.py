@@ -68,6 +68,10 @@ DIAGNOSTIC_FILES_KEPT = 3
 
 STEPS_IN_VAIN_MAX = 8
 
+NEIGHBOURS_MIN = 8
+"""Keys that a snapshot reads by steps of its iterator where they are neighbours: a step costs a
+sixth of a lookup, and the seek before the first as much as seven lookups."""
+
 _STALL_MESSAGE, _FULL_MESSAGE = "Result incomplete", "IO error: No space left"
 _DAMAGED_MESSAGE = "Corruption"
 
@@ -147,9 +151,23 @@ class RocksSnapshot:
         found = self.first(key, key + b"\x00")
         return None if found is None else found[1]
 
-    def get_fixed(self, key: bytes) -> bytes | None:
-        value = _get(self._database, key)
-        return self.get(key) if value is None else value  # it may have been collected since
+    def get_fixed_each(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        values: list[bytes | None] = []
+        if len(keys) >= NEIGHBOURS_MIN:
+            iterator = self._open_iterator()
+            self._mover = object()
+            iterator.seek(keys[0])
+            for key in keys:
+                if iterator.key() != key:
+                    _check(iterator)
+                    break
+                values.append(iterator.value())
+                iterator.next()
+        for key in keys[len(values) :]:
+            value = _get(self._database, key)
+            # Where it has been collected since, this state has it still.
+            values.append(self.get(key) if value is None else value)
+        return values
 
     def first(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
         self._mover = object()
@@ -247,7 +265,8 @@ class RocksEngine:
     def get(self, key: bytes) -> bytes | None:
         return _get(self._database, key)
 
-    get_fixed = get
+    def get_fixed_each(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [self.get(key) for key in keys]
 
     def first(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
         if self._seeker is None:

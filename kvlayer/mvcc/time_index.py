@@ -56,15 +56,14 @@ def _by_keyspace(written: list[bytes]) -> list[list[bytes]]:
     return groups
 
 
-def indexed_keys(reader: Reader, start: bytes, end: bytes) -> Iterator[tuple[bytes, Timestamp]]:
-    """Keys and timestamps of the entries between two engine keys, in order of time."""
+def indexed_keys(
+    reader: Reader, start: bytes, end: bytes
+) -> Iterator[tuple[list[bytes], Timestamp]]:
+    """The keys of each entry between two engine keys, ascending, and its timestamp; in order of
+    time."""
     for engine_key, value in reader.scan(start, end):
         key, ts = keys.split_time_index_key(engine_key)
-        if value:
-            for each in _decode(value):
-                yield each, ts
-        else:
-            yield key, ts
+        yield (_decode(value) if value else [key]), ts
 
 
 @dataclass(frozen=True, slots=True)

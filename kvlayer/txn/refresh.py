@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from contextlib import closing
 
 from ..clock import Timestamp
 from ..engine import Reader
 from ..errors import RetryableTransaction
 from ..mvcc import SLICE_ROWS, intents_in, read_at, time_entries
+from ..span import Span
 from .host import TransactionHost
 from .intents_seen import held_part
 from .record import TransactionRecord, TransactionStatus
@@ -76,11 +78,10 @@ def _unchanged_at_once(reader: Reader, record: TransactionRecord, upto: Timestam
     """Whether the spans are unchanged; False also when there is too much to look at in a step."""
     budget = SLICE_ROWS
     for span in record.read_spans.spans:
-        for key, _ in time_entries(reader, span, record.read_timestamp, upto):
-            if span.contains(key):
-                raise _changed(key)
-            budget -= 1
-            if budget == 0:
+        for entry, _ in time_entries(reader, span, record.read_timestamp, upto):
+            _refuse_within(span, entry)
+            budget -= len(entry)
+            if budget <= 0:
                 return False
     return True
 
@@ -91,12 +92,19 @@ async def _check_versions(
     after, seen = record.read_timestamp, 0
     with closing(host.engine.snapshot()) as snapshot:
         for span in list(record.read_spans.spans):
-            for key, _ in time_entries(snapshot, span, after, upto):
-                if span.contains(key):
-                    raise _changed(key)
-                seen += 1
-                if seen % SLICE_ROWS == 0:
+            for entry, _ in time_entries(snapshot, span, after, upto):
+                _refuse_within(span, entry)
+                seen += len(entry)
+                if seen >= SLICE_ROWS:
                     await asyncio.sleep(0)
+                    seen = 0
+
+
+def _refuse_within(span: Span, written: list[bytes]) -> None:
+    """Raises RetryableTransaction where one of the ascending keys `written` is in the span."""
+    place = bisect_left(written, span.start)
+    if place < len(written) and span.contains(written[place]):
+        raise _changed(written[place])
 
 
 def _changed(key: bytes) -> RetryableTransaction:

@@ -175,3 +175,23 @@ def test_range_tombstones_are_there_at_opening(tmp_path: Path) -> None:
     again = RocksEngine.open(tmp_path / "engine")
     assert list(again.range_tombstones) == [found]
     again.close()
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+def test_what_is_written_once_is_read_as_it_was(engine: Engine, flushed: bool) -> None:
+    """Neighbours or not, whatever was deleted or written between them since the snapshot."""
+    rows = {b"%03d" % number: b"value %d" % number for number in range(100)}
+    engine.write(EngineBatch(puts=list(rows.items())), applied_index=1)
+    if flushed:
+        engine.flush()
+    snapshot = engine.snapshot()
+    deleted = [key for key in rows if key.endswith(b"7")]
+    engine.write(EngineBatch(puts=[(b"0335", b"later")], deletes=deleted), applied_index=2)
+    held = sorted(rows)
+    asked = [held, held[::-1], held[::3], held[40:60], held[90:], held[:3], [b"017"], [*held, b"9"]]
+    for keys_ in asked:
+        assert snapshot.get_fixed_each(keys_) == [rows.get(key) for key in keys_]
+    assert engine.get_fixed_each(held) == [
+        None if key in deleted else value for key, value in rows.items()
+    ]
+    snapshot.close()

@@ -124,7 +124,7 @@ def test_read_of_a_damaged_block_is_refused_and_the_rest_is_read(tmp_path: Path)
 def _reads(reader: Reader, key: bytes) -> list[Callable[[], object]]:
     return [
         lambda: reader.get(key),
-        lambda: reader.get_fixed(key),
+        lambda: reader.get_fixed_each([key]),
         lambda: reader.first(key, b"9"),
         lambda: reader.first_each([(b"0", b"9"), (key, b"9")]),
         lambda: list(reader.scan(b"0", b"9")),
