@@ -57,6 +57,7 @@ few_times = st.integers(0, 4).map(Timestamp)
 crowded_histories = st.dictionaries(
     st.tuples(st.sampled_from(NAMES), few_times), st.just(b""), min_size=10
 )
+"""Most of their timestamps are those of several keys."""
 
 
 def engine_of(history: History) -> MemoryEngine:
@@ -123,7 +124,7 @@ def test_a_scan_pauses_in_what_it_passes_over(reverse: bool) -> None:
     assert found.count(None) >= 2
 
 
-@given(histories, spans, times, times)
+@given(histories | crowded_histories, spans, times, times)
 def test_incremental_finds_every_version(
     history: History, span: Span, after: Timestamp, upto: Timestamp
 ) -> None:
