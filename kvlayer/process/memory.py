@@ -16,10 +16,11 @@ are less than the spare memory together.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+
+from .control_groups import VERSION_1, VERSION_2, control_groups
 
 OWN_BYTES = 224 << 20
 """Memory that is in no share: 145 MiB of a server at its start, the work of statements, and what
@@ -28,9 +29,8 @@ allocators keep."""
 SERVER_BYTES_MIN = 320 << 20
 """Memory with less than which a server does not start: the shares would be too small to work in."""
 
-_CONTROLLER = "memory"
-_FILES = {"cgroup2": ("memory.max", "memory.high"), "cgroup": ("memory.limit_in_bytes",)}
-"""The files of a control group's limits, by the type of its file system."""
+_FILES = {VERSION_1: ("memory.limit_in_bytes",), VERSION_2: ("memory.max", "memory.high")}
+"""The files of a control group's limits, by its version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,38 +49,13 @@ def memory_limit(root: Path = Path("/")) -> MemoryLimit:
     of version 1 and 2, those around its own among them. `root` is where `proc` and `sys` are."""
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     least = MemoryLimit(machine, "the machine's")
-    with suppress(OSError):  # other systems than Linux have no such files
-        for file in _limit_files(root):
+    for version, group in control_groups("memory", root):
+        for file in (group / name for name in _FILES[version]):
             with suppress(OSError):  # the outermost group, and one without the controller, has none
                 text = file.read_text().strip()
                 if text.isdecimal() and int(text) < least.byte_count:  # else it is "max"
                     least = MemoryLimit(int(text), f"by {file}")
     return least
-
-
-def _limit_files(root: Path) -> Iterator[Path]:
-    mounts = [line.split() for line in (root / "proc/self/mountinfo").read_text().splitlines()]
-    for line in (root / "proc/self/cgroup").read_text().splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers and _CONTROLLER not in controllers.split(","):
-            continue
-        kind = "cgroup" if controllers else "cgroup2"
-        for fields in mounts:
-            found, _, options = fields[fields.index("-") + 1 :][:3]
-            if found == kind and (kind == "cgroup2" or _CONTROLLER in options.split(",")):
-                top = root / fields[4].lstrip("/")
-                for group in _groups(top, PurePosixPath(path), mounted=fields[3]):
-                    yield from (group / name for name in _FILES[kind])
-
-
-def _groups(top: Path, path: PurePosixPath, *, mounted: str) -> Iterator[Path]:
-    """The folder of a control group, and of those around it, where the group `mounted` is at `top`.
-    A container's process may be told a path of the machine, of which it sees its own part alone."""
-    group = top / path.relative_to(mounted) if path.is_relative_to(mounted) else top
-    while group != top:
-        yield group
-        group = group.parent
-    yield top
 
 
 LIMIT = memory_limit()
@@ -90,5 +65,13 @@ LIMIT = memory_limit()
 def share(parts: int, *, at_most: int) -> int:
     """Returns the bytes of one of so many `parts` of the spare memory, and never more than
     `at_most`."""
-    spare = max(LIMIT.byte_count, SERVER_BYTES_MIN) - OWN_BYTES
-    return min(spare // parts, at_most)
+    return min(_spare_bytes() // parts, at_most)
+
+
+def has_spare(byte_count: int) -> bool:
+    """Whether so many bytes are spare: a process of its own for some work is worth them."""
+    return _spare_bytes() >= byte_count
+
+
+def _spare_bytes() -> int:
+    return max(LIMIT.byte_count, SERVER_BYTES_MIN) - OWN_BYTES

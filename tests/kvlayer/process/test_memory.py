@@ -1,4 +1,4 @@
-"""The memory that a process may use, as control groups of either version say it."""
+"""The memory and the cores that a process may use, as control groups of either version say it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from tailrace.kvlayer.process import memory
-from tailrace.kvlayer.process.memory import OWN_BYTES, MemoryLimit, memory_limit, share
+from tailrace.kvlayer.process.cores import usable_cores
+from tailrace.kvlayer.process.memory import OWN_BYTES, MemoryLimit, has_spare, memory_limit, share
 
 MACHINE = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 MIB = 1 << 20
+CORES = float(len(os.sched_getaffinity(0)))
 
 V1 = (
     "29 24 0:25 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu",
@@ -23,15 +25,22 @@ V2 = ("31 24 0:27 {root} /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw"
 def limit(
     tmp_path: Path, groups: str, mounts: tuple[str, ...], files: dict[str, str], *, root: str = "/"
 ) -> MemoryLimit:
-    (tmp_path / "proc/self").mkdir(parents=True)
-    (tmp_path / "proc/self/cgroup").write_text(groups)
+    make_groups(tmp_path, groups, mounts, files, root=root)
+    return memory_limit(tmp_path)
+
+
+def make_groups(
+    folder: Path, groups: str, mounts: tuple[str, ...], files: dict[str, str], *, root: str = "/"
+) -> None:
+    """Writes `proc` and `sys` of a process in `groups` to `folder`."""
+    (folder / "proc/self").mkdir(parents=True)
+    (folder / "proc/self/cgroup").write_text(groups)
     text = "\n".join(mounts).format(root=root)
-    (tmp_path / "proc/self/mountinfo").write_text(text + "\n")
+    (folder / "proc/self/mountinfo").write_text(text + "\n")
     for name, content in files.items():
-        path = tmp_path / "sys/fs/cgroup" / name
+        path = folder / "sys/fs/cgroup" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content + "\n")
-    return memory_limit(tmp_path)
 
 
 def test_of_a_group_of_version_1(tmp_path: Path) -> None:
@@ -82,3 +91,25 @@ def test_a_share_is_of_what_is_spare(monkeypatch: pytest.MonkeyPatch) -> None:
     assert share(4, at_most=16 * MIB) == 16 * MIB
     monkeypatch.setattr(memory, "LIMIT", MemoryLimit(0, "a test's"))
     assert share(16, at_most=128 * MIB) == 6 * MIB
+    assert has_spare(96 * MIB)
+    assert not has_spare(97 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("groups", "mounts", "files", "expected"),
+    [
+        ("4:cpu:/app\n", V1, {"cpu/app/cpu.cfs_quota_us": "-1"}, CORES),
+        ("4:cpu:/app\n", V1, {"cpu/app/cpu.cfs_quota_us": "50000"}, 0.5),
+        ("4:cpu:/app\n", V1, {"cpu/cpu.cfs_quota_us": "75000"}, 0.75),
+        ("0::/a.slice/b\n", V2, {"a.slice/b/cpu.max": "max 100000"}, CORES),
+        ("0::/a.slice/b\n", V2, {"a.slice/cpu.max": "25000 100000"}, 0.25),
+    ],
+)
+def test_the_cores_of_a_group(
+    tmp_path: Path, groups: str, mounts: tuple[str, ...], files: dict[str, str], expected: float
+) -> None:
+    periods = {
+        name.replace("quota", "period"): "100000" for name in files if name.endswith("quota_us")
+    }
+    make_groups(tmp_path, groups, mounts, files | periods)
+    assert usable_cores(tmp_path) == expected

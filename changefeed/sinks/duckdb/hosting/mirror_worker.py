@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from .....kvlayer.metrics import Metrics
+from .....kvlayer.process.cores import usable_cores
+from .....kvlayer.process.memory import has_spare
 from .....kvlayer.settings import declare_choice
 from .....kvlayer.worker import (
     VERSION,
@@ -29,9 +31,15 @@ from ..orphans import Lives
 from ..ownership import MirrorSources
 from ..reading.reader import Permit
 
+WORKER_BYTES = 200 << 20
+"""Memory of a worker: a server with less than twice as much to spare holds its mirrors itself."""
+
+CORES_MIN = 3
+"""Cores of a machine whose server does not have to share its own with a worker."""
+
 WORKERS = declare_choice(
     "changefeed.workers",
-    "off",
+    "on" if usable_cores() >= CORES_MIN and has_spare(2 * WORKER_BYTES) else "off",
     ["on", "off"],
     "whether a node's mirrors are written and read by a process of their own; a file that is open "
     "stays where it is until nobody has it open",

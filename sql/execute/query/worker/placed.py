@@ -13,7 +13,7 @@ from .....catalog.values.errors import SQLError
 from .....catalog.values.session_zone import zone_name
 from .....kvlayer import worker
 from .....kvlayer.metrics import Metrics
-from .....kvlayer.process.memory import share
+from .....kvlayer.process.memory import has_spare
 from .....kvlayer.settings import Settings, declare_choice
 from ....builtins.evaluator_functions import IN_PYTHON
 from ....results.results import Answer, ArrowQuery, ResultColumn
@@ -26,7 +26,7 @@ WORKER_BYTES = 200 << 20
 
 WORKERS = declare_choice(
     "sql.analytics.workers",
-    "on" if share(2, at_most=WORKER_BYTES) == WORKER_BYTES else "off",
+    "on" if has_spare(2 * WORKER_BYTES) else "off",
     ["on", "off"],
     "whether a query that calls functions written in Python (of documents, texts that "
     "are read) for many rows is computed by a process of its own",
