@@ -167,8 +167,9 @@ class StoreRun:
             async with asyncio.timeout(seconds):
                 await dead.wait()
         except TimeoutError:
-            self.machine.crash()
-            die()
+            if not self.machine.dead:  # it may have died in the moment in which the time was over
+                self.machine.crash()
+                die()
         self.crash_count += 1
         self.machine.check_running()
         ended = [task for task in (*tasks, *following) if task.done()]
