@@ -197,6 +197,10 @@ SCHEMAS: tuple[Row, ...] = (
         )
         for kind in ("SEQUENCE", "TYPE", "VIEW")
     ),
+    (
+        "ALTER TYPE _:type ^ RENAME VALUE _:rest",
+        refused("ALTER TYPE … RENAME VALUE", "Add the new value, and UPDATE the rows to it."),
+    ),
     (f"ALTER TABLE {_IF} [ONLY] table:table commands:alteration,… text:whole_text", AlterTable),
     (
         f"CREATE unique:[UNIQUE] INDEX [CONCURRENTLY] {_UNLESS} ^ {INDEX} text:whole_text",
