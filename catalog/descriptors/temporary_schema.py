@@ -21,15 +21,15 @@ class TemporarySchema:
     """The temporary schema of one session.
 
     `name` is empty until the session makes a temporary table, and `databases` are those where it
-    has. `changes` counts statements that may change which tables names mean: plans are kept by it.
+    has. `made` counts its tables, gone ones too: plans are kept by it, for each may take a name.
     """
 
-    __slots__ = ("changes", "databases", "name")
+    __slots__ = ("databases", "made", "name")
 
     def __init__(self, name: str = "") -> None:
         self.name = name
         self.databases: set[str] = set()
-        self.changes = 0
+        self.made = 0
 
 
 _followed: ContextVar[TemporarySchema | None] = ContextVar("temporary schema", default=None)

@@ -420,6 +420,7 @@ async def make_temporary_schema(services: Services, transaction: Transaction, da
         number = services.sessions.next_number()
         own.name = f"{node_prefix(services)}{number}_{transaction.read_timestamp}"
     own.databases.add(database)
+    own.made += 1
     await services.catalog.create_schema(transaction, database, own.name, if_not_exists=True)
     return own.name
 

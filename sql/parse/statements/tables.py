@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from ....catalog.descriptors.temporary_schema import TEMPORARY
 from ....catalog.values.errors import SQLError
 from ...syntax.schema_statements import (
     CHECK,
@@ -23,11 +22,10 @@ from ...syntax.schema_statements import (
     TableConstraint,
 )
 from ...syntax.statement import ObjectName, TypeName, rows_of
-from ...syntax.statements import CreateTable, CreateTableAs, OnCommit, Query
+from ...syntax.statements import CreateTable, CreateTableAs, Query
 from ...syntax.trees import unsupported
 from .. import kinds
 from ..cursor import Cursor
-from ..queries import parse_query
 from ..rules import Row, Rules
 
 # Sequences.
@@ -330,54 +328,31 @@ kinds.define_rules(
         expected="a column's name",
     ),
 )  # fmt: skip
-kinds.define_rules(
-    "ends", kinds.one_of({end.value: end for end in OnCommit}, "PRESERVE ROWS, DELETE ROWS or DROP")
+kinds.refuses("ends", "ON", "ON COMMIT", "The table ends with its session, or by DROP TABLE.")
+
+
+kinds.define(
+    "filled", lambda cursor: cursor.accept("as") or cursor.fail("AS, or a type behind each column")
 )
 
 
-@kinds.kind("filled")
-def _filled(cursor: Cursor) -> tuple[Query, bool]:
-    """`AS query [WITH [NO] DATA]`, and whether the table is to have its rows."""
-    if not cursor.accept("as"):
-        listed = cursor.keys[cursor.index - 1] == ")"
-        cursor.fail("AS, or a type behind each column" if listed else "AS")
-    tokens = cursor.rest()
-    words = [token.text.lower() for token in tokens[-3:]]
-    empty = words == ["with", "no", "data"]
-    if empty or words[-2:] == ["with", "data"]:
-        tokens = tokens[: -3 if empty else -2]
-    if not tokens:
-        cursor.fail("a query")
-    query = parse_query(cursor.text, tokens)
+@kinds.kind("stored_query", kinds.begins_query)
+def stored_query(cursor: Cursor) -> Query:
+    """The query of a view, or of CREATE TABLE AS. Raises SQLError 0A000 where it reads the past."""
+    query = kinds.query(cursor)
     if query.as_of is not None:
         raise SQLError(
             "0A000",
-            "CREATE TABLE AS does not read the past",
-            hint="Create the table, and load what SELECT … AS OF SYSTEM TIME returns.",
+            "what is made of a query does not read the past",
+            hint="Write AS OF SYSTEM TIME where the view or the table is read.",
             position=query.as_of.position,
         )
-    return query, not empty
-
-
-def _lifetime(table: ObjectName, temporary: bool, ends: OnCommit | None) -> OnCommit | None:
-    """The fate of a temporary table at the end of a transaction; None for all others."""
-    *schema, _ = table.parts
-    if temporary and schema not in ([], [TEMPORARY]):
-        message = "cannot create temporary relation in non-temporary schema"
-        raise SQLError("42P16", message, position=table.position)
-    if temporary or table.parts[0] == TEMPORARY:
-        return ends or OnCommit.PRESERVE
-    if ends is not None:
-        message = "ON COMMIT can only be used on temporary tables"
-        raise SQLError("42P16", message, position=table.position)
-    return None
+    return query
 
 
 def _table(
     table: ObjectName,
-    temporary: bool,
     elements: tuple[ColumnDefinition | _Key | TableConstraint, ...],
-    ends: OnCommit | None,
     **fields: object,
 ) -> CreateTable:
     columns = tuple(each for each in elements if isinstance(each, ColumnDefinition))
@@ -392,23 +367,6 @@ def _table(
         primary_key=keys[0].columns if keys else (),
         primary_name=keys[0].name if keys else None,
         elements=tuple(each for each in elements if not isinstance(each, ColumnDefinition | _Key)),
-        temporary=_lifetime(table, temporary, ends),
-        **fields,  # type: ignore[arg-type]
-    )
-
-
-def _table_as(
-    table: ObjectName,
-    temporary: bool,
-    filled: tuple[Query, bool],
-    ends: OnCommit | None,
-    **fields: object,
-) -> CreateTableAs:
-    return CreateTableAs(
-        table=table,
-        query=filled[0],
-        with_data=filled[1],
-        temporary=_lifetime(table, temporary, ends),
         **fields,  # type: ignore[arg-type]
     )
 
@@ -419,13 +377,12 @@ _TABLE = (
 )
 TABLES: tuple[Row, ...] = (
     (
-        f"{_TABLE} elements:(element,…) [WITH parameters:(parameter,…)] [_:divided] "
-        "[ON COMMIT ends:ends]",
+        f"{_TABLE} elements:(element,…) [WITH parameters:(parameter,…)] [_:divided] [_:ends]",
         _table,
     ),
     (
-        f"{_TABLE} [columns:(column,…)] [WITH parameters:(option,…)] [ON COMMIT ends:ends] "
-        "filled:filled",
-        _table_as,
+        f"{_TABLE} [columns:(column,…)] [WITH parameters:(option,…)] [_:ends] "
+        "_:filled query:stored_query",
+        CreateTableAs,
     ),
 )
