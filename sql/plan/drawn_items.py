@@ -49,8 +49,7 @@ class DrawnCall:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnItems:
     """The items of a query that draw, by their places, and what each draws: all of sequences, or
-    all by calls for `SessionCalls`. Places behind a star count from the end: they are negative.
-    The query computes so many operands behind its own items."""
+    all by calls for `SessionCalls`. The query computes so many operands behind its own items."""
 
     places: tuple[int, ...]
     draws: tuple[Scalar, ...] | tuple[DrawnCall, ...]
@@ -94,15 +93,12 @@ class _Split:
         places: list[int] = []
         draws: list[Scalar] = []
         session_calls: list[DrawnCall] = []
-        stars = [place for place, item in enumerate(query.expressions) if item.is_star]
         for place, item in enumerate(list(query.expressions)):
+            if item.is_star:
+                raise _refused(item, "a value cannot be drawn beside a star", "Name the columns.")
             if not _calls(item):
                 continue
-            if len(stars) > 1:
-                hint = "Name the columns."
-                raise _refused(item, "a value cannot be drawn beside several stars", hint)
-            behind = bool(stars) and place > stars[0]
-            places.append(place - len(query.expressions) if behind else place)
+            places.append(place)
             call = item.unalias().unnest()
             function = session_function(call)
             if function is not None:

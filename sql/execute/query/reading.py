@@ -480,42 +480,38 @@ async def _read(
 
 async def with_draws(found: Answer, drawn: DrawnItems, bindings: Bindings) -> Answer:
     """Returns the rows of a query's items, computed from the rows of the query without draws.
-    Raises SequenceNeeded where a statement has not drawn enough yet."""
+    Raises ValueNeeded where a statement has not drawn enough yet."""
     width = len(found.columns) - drawn.operand_count
     operands = Answer(found.columns[width:], found.table.select(range(width, len(found.columns))))
     given = Result(tag="", columns=operands.columns, table=operands.table).fetch_rows()
     given = given if drawn.operand_count else [()] * found.table.num_rows
-    values = await _called(drawn, given, bindings) or _draw(drawn, given, bindings)
+    values = await _drawn(drawn, given, bindings)
     types = [draw.type for draw in drawn.draws]
     columns, arrays = list(found.columns[:width]), list(found.table.columns[:width])
-    for number, (at, type) in enumerate(zip(drawn.places, types, strict=True)):
+    for number, (place, type) in enumerate(zip(drawn.places, types, strict=True)):
         assert type is not None, drawn
-        place = at if at >= 0 else width + at
         column = [to_physical(type, row[number]) for row in values]
         arrays[place] = pa.chunked_array([column_array(type, column)])
         columns[place] = ResultColumn(columns[place].name, type)
     return Answer(tuple(columns), pa.Table.from_arrays(arrays, schema=arrow_schema(columns)))
 
 
-def _draw(drawn: DrawnItems, given: Sequence[Row], bindings: Bindings) -> list[Row]:
-    """The drawn values of each row of operands."""
-    rows: list[Row] = []
-    draws = [draw for draw in drawn.draws if isinstance(draw, Scalar)]
+async def _drawn(drawn: DrawnItems, given: Sequence[Row], bindings: Bindings) -> list[list[Datum]]:
+    """The drawn values of each row of operands, and the results of its session calls."""
+    rows: list[list[Datum]] = []
     try:
         for row in given:
-            rows.append(tuple([draw.evaluate(row, bindings) for draw in draws]))  # type: ignore[misc]
+            rows.append(
+                [
+                    await _call(draw, row, bindings)
+                    if isinstance(draw, DrawnCall)
+                    else draw.evaluate(row, bindings)  # type: ignore[misc]
+                    for draw in drawn.draws
+                ]
+            )
     except ValueNeeded as needed:
         needed.wanted = len(given) - len(rows)
         raise
-    return rows
-
-
-async def _called(drawn: DrawnItems, given: Sequence[Row], bindings: Bindings) -> list[Row]:
-    """Returns the results of session calls, row by row; no rows where the items hold none."""
-    calls = [draw for draw in drawn.draws if isinstance(draw, DrawnCall)]
-    rows: list[Row] = []
-    for row in given if calls else ():
-        rows.append(tuple([await _call(call, row, bindings) for call in calls]))
     return rows
 
 

@@ -382,7 +382,7 @@ def violation(table: TableDescriptor, check: CheckConstraint) -> SQLError:
 
 async def computed_values(text: str, count: int, bindings: Bindings) -> Sequence[object]:
     """Returns `count` values of a default that takes more than Python, each of a row of its own.
-    Raises SQLError, and SequenceNeeded where the generators do."""
+    Raises SQLError, and ValueNeeded where the generators do."""
     drawn, asked = _compiled(text)
     rows: list[Row] = [
         (number, *[scalar.evaluate((), bindings) for scalar in drawn])  # type: ignore[arg-type]
