@@ -25,7 +25,7 @@ from ....kvlayer.transaction_modes import WhenLocked
 from ....kvlayer.txn import Transaction
 from ...access.key_access import KeyAccess, TooManyRows
 from ...access.predicates import bind_predicates
-from ...analyze.calls.row_calls import ValueNeeded
+from ...analyze.calls.row_calls import ValueNeeded, ask_sequence
 from ...analyze.columns.output_columns import with_origins
 from ...analyze.given_tables import is_virtual
 from ...analyze.scalars import Bindings, Scalar
@@ -486,13 +486,11 @@ async def with_draws(found: Answer, drawn: DrawnItems, bindings: Bindings) -> An
     given = Result(tag="", columns=operands.columns, table=operands.table).fetch_rows()
     given = given if drawn.operand_count else [()] * found.table.num_rows
     values = await _drawn(drawn, given, bindings)
-    types = [draw.type for draw in drawn.draws]
     columns, arrays = list(found.columns[:width]), list(found.table.columns[:width])
-    for number, (place, type) in enumerate(zip(drawn.places, types, strict=True)):
-        assert type is not None, drawn
-        column = [to_physical(type, row[number]) for row in values]
-        arrays[place] = pa.chunked_array([column_array(type, column)])
-        columns[place] = ResultColumn(columns[place].name, type)
+    for number, (place, draw) in enumerate(zip(drawn.places, drawn.draws, strict=True)):
+        column = [to_physical(draw.type, row[number]) for row in values]
+        arrays[place] = pa.chunked_array([column_array(draw.type, column)])
+        columns[place] = ResultColumn(columns[place].name, draw.type)
     return Answer(tuple(columns), pa.Table.from_arrays(arrays, schema=arrow_schema(columns)))
 
 
@@ -501,14 +499,7 @@ async def _drawn(drawn: DrawnItems, given: Sequence[Row], bindings: Bindings) ->
     rows: list[list[Datum]] = []
     try:
         for row in given:
-            rows.append(
-                [
-                    await _call(draw, row, bindings)
-                    if isinstance(draw, DrawnCall)
-                    else draw.evaluate(row, bindings)  # type: ignore[misc]
-                    for draw in drawn.draws
-                ]
-            )
+            rows.append([await _call(draw, row, bindings) for draw in drawn.draws])
     except ValueNeeded as needed:
         needed.wanted = len(given) - len(rows)
         raise
@@ -516,13 +507,16 @@ async def _drawn(drawn: DrawnItems, given: Sequence[Row], bindings: Bindings) ->
 
 
 async def _call(call: DrawnCall, row: Row, bindings: Bindings) -> Datum:
+    arguments = [row[place] for place in call.places]
+    if call.function is None:
+        assert bindings.generators is not None, "a sequence is asked without generators"
+        return ask_sequence(call.name, bindings.generators, arguments)
     if bindings.calls is None:
         raise SQLError(
             "0A000",
             f"{call.name} cannot be called by a statement that writes",
             hint="Call it in a SELECT.",
         )
-    arguments = [row[place] for place in call.places]
     if None in (arguments[:1] if call.function.lenient else arguments):
         return None
     return await bindings.calls.call(call.name, arguments)
