@@ -66,7 +66,7 @@ def compile_default(tree: exp.Expr) -> Scalar:
     try:
         return compile_scalar(tree, {})
     except NotNative:
-        request = Request(COMPUTED, text_of(tree))
+        request = COMPUTED, text_of(tree), None
         return Scalar(tree.meta.get(RESULT_TYPE), partial(_drawn, lambda g: g.ask(request)), False)
 
 

@@ -36,11 +36,12 @@ from ..syntax.trees import find_all, folded, position_of
 @dataclass(frozen=True, slots=True)
 class DrawnCall:
     """A call for `SessionCalls`, or of a function of sequences where `function` is None. Its
-    arguments are operands by their places."""
+    arguments are `texts`, or operands by their places."""
 
     name: str
     function: SessionFunction | None
-    places: tuple[int, ...]
+    places: tuple[int, ...] = ()
+    texts: tuple[str, ...] = ()
 
     @property
     def type(self) -> ColumnType:
@@ -111,6 +112,9 @@ def _draw(call: exp.Anonymous, operands: list[exp.Expr]) -> DrawnCall:
     """The call over a row of the operands, to which its own are added."""
     function = session_function(call)
     arguments = sequence_arguments(call) if function is None else call.expressions
+    if function is None and all(argument.is_string for argument in arguments):
+        texts = tuple(argument.name for argument in arguments)
+        return DrawnCall(call.name.lower(), function, texts=texts)
     first = len(operands)
     for number, argument in enumerate(arguments):
         if _calls(argument):

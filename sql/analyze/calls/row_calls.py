@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from sqlglot import exp
@@ -19,13 +19,9 @@ COMPUTED = "computed"
 """What a `Request` for a default that DuckDB computes has in place of a function."""
 
 
-class Request(NamedTuple):
-    """What a row asks for that takes waiting: a call of a function of sequences, with the name of
-    the sequence, and what setval() is given; or a default that DuckDB computes, by its text."""
-
-    function: str
-    name: str
-    given: tuple[int, bool] | None = None
+Request = tuple[str, str, tuple[int, bool] | None]
+"""What a row asks for that takes waiting: a function of sequences, the name of the sequence and
+what setval() is given; or COMPUTED and the text of a default that DuckDB computes."""
 
 
 class Generators(Protocol):
@@ -85,12 +81,12 @@ def ask_sequence(function: str, generators: Generators, arguments: Sequence[obje
         return None
     name, *others = arguments
     if not others:
-        return generators.ask(Request(function, str(name)))
+        return generators.ask((function, str(name), None))
     value, *called = others
     if not isinstance(value, int | Decimal) or value != int(value):
         raise SQLError("42804", f"setval takes a whole number, not {value}")
     given = int(value), not called or bool(called[0])
-    return generators.ask(Request(function, str(name), given))
+    return generators.ask((function, str(name), given))
 
 
 def draws(tree: exp.Expr) -> bool:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.rows.index_codec import index_codec_for
 from ....catalog.rows.row_codec import RowCodec, codec_for
-from ....catalog.values.arrow_columns import column_array
+from ....catalog.values.arrow_columns import column_array, column_datums
 from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
 from ....catalog.values.physical import to_physical
@@ -58,6 +58,9 @@ POINTS_WIDE = 4
 JOINED_FOR_DUCKDB_MAX = 10_000
 """So many reads by key take a fifth of a second, as a full scan of 60,000 rows does: from there on
 DuckDB is given all rows."""
+
+OPERAND_ROWS = 1024
+"""Rows whose operands of calls are Python values together."""
 
 KeyedRow = tuple[bytes, Row]
 
@@ -482,10 +485,7 @@ async def with_draws(found: Answer, drawn: DrawnItems, bindings: Bindings) -> An
     """Returns the rows of a query's items, computed from the rows of the query without draws.
     Raises ValueNeeded where a statement has not drawn enough yet."""
     width = len(found.columns) - drawn.operand_count
-    operands = Answer(found.columns[width:], found.table.select(range(width, len(found.columns))))
-    given = Result(tag="", columns=operands.columns, table=operands.table).fetch_rows()
-    given = given if drawn.operand_count else [()] * found.table.num_rows
-    values = await _drawn(drawn, given, bindings)
+    values = await _drawn(drawn, found, bindings)
     columns, arrays = list(found.columns[:width]), list(found.table.columns[:width])
     for number, (place, draw) in enumerate(zip(drawn.places, drawn.draws, strict=True)):
         column = [to_physical(draw.type, row[number]) for row in values]
@@ -494,20 +494,28 @@ async def with_draws(found: Answer, drawn: DrawnItems, bindings: Bindings) -> An
     return Answer(tuple(columns), pa.Table.from_arrays(arrays, schema=arrow_schema(columns)))
 
 
-async def _drawn(drawn: DrawnItems, given: Sequence[Row], bindings: Bindings) -> list[list[Datum]]:
+async def _drawn(drawn: DrawnItems, found: Answer, bindings: Bindings) -> list[Row]:
     """The drawn values of each row of operands, and the results of its session calls."""
-    rows: list[list[Datum]] = []
+    rows: list[Row] = []
     try:
-        for row in given:
-            rows.append([await _call(draw, row, bindings) for draw in drawn.draws])
+        for row in _operands(drawn, found):
+            rows.append(tuple([await _call(draw, row, bindings) for draw in drawn.draws]))
     except ValueNeeded as needed:
-        needed.wanted = len(given) - len(rows)
+        needed.wanted = found.table.num_rows - len(rows)
         raise
     return rows
 
 
+def _operands(drawn: DrawnItems, found: Answer) -> Iterator[Row]:
+    """Yields the operands of each row, read in pieces: most values are lacking at the first row."""
+    places = range(len(found.columns) - drawn.operand_count, len(found.columns))
+    for batch in found.table.to_batches(max_chunksize=OPERAND_ROWS):
+        given = [column_datums(found.columns[place].type, batch.column(place)) for place in places]
+        yield from zip(*given, strict=True) if given else [()] * batch.num_rows
+
+
 async def _call(call: DrawnCall, row: Row, bindings: Bindings) -> Datum:
-    arguments = [row[place] for place in call.places]
+    arguments = call.texts or [row[place] for place in call.places]
     if call.function is None:
         assert bindings.generators is not None, "a sequence is asked without generators"
         return ask_sequence(call.name, bindings.generators, arguments)

@@ -19,7 +19,7 @@ are drawn in the same way.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
@@ -262,23 +262,22 @@ class DrawnValues:
         self._session = session or SessionSequences()
         self._known: dict[str, SequenceDescriptor] = {}
         self._answers: dict[Request, list[object]] = {}
-        self._used: dict[Request, int] = {}
+        self._left: dict[Request, Iterator[object]] = {}
+        """The answers that this evaluation has not asked for yet."""
 
     def ask(self, request: Request) -> object:
-        if request.function == "currval":
+        function, name, given = request
+        if function == "currval":
             return self._current(request)
-        place, answers = self._used.get(request, 0), self._answers.get(request, ())
-        if place >= len(answers):
-            raise ValueNeeded(request)
-        self._used[request] = place + 1
-        answer = answers[place]
-        if request.function == "nextval" or (request.given is not None and request.given[1]):
-            assert isinstance(answer, int), request
-            self._session.current[self._known[request.name].id] = answer
-        return answer
+        for answer in self._left.get(request, ()):
+            if function == "nextval" or (given is not None and given[1]):
+                assert isinstance(answer, int), request
+                self._session.current[self._known[name].id] = answer
+            return answer
+        raise ValueNeeded(request)
 
     def _current(self, request: Request) -> int:
-        sequence = self._known.get(request.name)
+        sequence = self._known.get(request[1])
         if sequence is None:
             raise ValueNeeded(request)
         value = self._session.current.get(sequence.id)
@@ -291,7 +290,7 @@ class DrawnValues:
     async def run(self, work: Callable[[], Awaitable[T]]) -> T:
         """The result of `work`, evaluated again until all the values that it draws are there."""
         while True:
-            self._used.clear()
+            self._left = {request: iter(found) for request, found in self._answers.items()}
             try:
                 result = await work()
             except ValueNeeded as needed:
@@ -301,22 +300,22 @@ class DrawnValues:
             return result
 
     async def _answer(self, needed: ValueNeeded) -> None:
-        request = needed.request
-        answers = self._answers.setdefault(request, [])
+        function, name, given = needed.request
+        answers = self._answers.setdefault(needed.request, [])
         enough = max(len(answers), needed.wanted)
-        if request.function == COMPUTED:
-            answers += await self._computed(request.name, enough)
+        if function == COMPUTED:
+            answers += await self._computed(name, enough)
             return
-        if request.name not in self._known:
-            self._known[request.name] = await self._store.find(request.name)
-        sequence = self._known[request.name]
-        await self._store.check(sequence, request.function)
-        if request.given is not None:
-            value, called = request.given
+        if name not in self._known:
+            self._known[name] = await self._store.find(name)
+        sequence = self._known[name]
+        await self._store.check(sequence, function)
+        if given is not None:
+            value, called = given
             await self._store.set_value(sequence, value, called=called)
             self._session.take(sequence)
             answers.append(value)
-        elif request.function == "nextval":
+        elif function == "nextval":
             drawn = self._session.take(sequence)
             enough = 0 if drawn else max(enough, sequence.options.cache)
             while len(drawn) < enough:
@@ -331,11 +330,11 @@ class DrawnValues:
         return await inner.run(lambda: computed_values(text, count, drawing))
 
     async def _give_back(self) -> None:
-        for request, answers in self._answers.items():
-            left = cast(list[int], answers[self._used.get(request, 0) :])
-            if not left or request.function != "nextval":
+        for (function, name, _), rest in self._left.items():
+            left = cast(list[int], [*rest])
+            if not left or function != "nextval":
                 continue
-            sequence = self._known[request.name]
+            sequence = self._known[name]
             if sequence.options.cache > 1:
                 self._session.keep(sequence, left)
             else:
