@@ -29,10 +29,6 @@ _ROWID_BITS = (1 << 15) - 1
 
 _UUID = ColumnType(TypeKind.UUID)
 
-RESULT_TYPE = "result_type"
-"""The key of `meta` that holds the type of a default that DuckDB computes, while its statement
-runs."""
-
 
 class StoreGenerators:
     """Values from the store's own random numbers and clock."""
@@ -67,7 +63,7 @@ def compile_default(tree: exp.Expr) -> Scalar:
         return compile_scalar(tree, {})
     except NotNative:
         request = COMPUTED, text_of(tree), None
-        return Scalar(tree.meta.get(RESULT_TYPE), partial(_drawn, lambda g: g.ask(request)), False)
+        return Scalar(None, partial(_drawn, lambda g: g.ask(request)), False)
 
 
 def computed(tree: exp.Expr) -> bool:

@@ -34,9 +34,7 @@ from .admin import connections, feeds, rights, subscriptions
 from .changer import Changer, Skipped, own_jobs, settle_rights
 from .ddl import ddl, enum_types, keyspaces, namespaces, relaxed_logs, sequences, views
 from .ddl.ddl import wait_until_seen
-from .ddl.given_columns import defaults_in
 from .ddl.schema_changes import AUTO_UNLOCK
-from .write.row_rules import note_types
 
 
 def as_variables_say(statement: CatalogStatement, variables: SessionVariables) -> CatalogStatement:
@@ -136,7 +134,6 @@ async def _carry_out(changer: Changer, statement: CatalogStatement) -> Result:
     tag, run = _STATEMENTS[type(statement)]
     with at(statement.position if isinstance(statement, NamedStatement) else None):
         statement = await enum_types.with_named_types(changer, statement)
-        await note_types(defaults_in(statement), changer.services.analytics)
         try:
             outcome = await run(changer, statement)
         except Skipped as skipped:

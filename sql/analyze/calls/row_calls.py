@@ -94,20 +94,6 @@ def draws(tree: exp.Expr) -> bool:
     return any(map(is_sequence_call, find_all(tree, exp.Anonymous)))
 
 
-def always_evaluated(call: exp.Expr) -> None:
-    """Raises SQLError 0A000 for a call that need not be evaluated for every row."""
-    if call.find_ancestor(*_LAZY) is not None:
-        raise error_at(
-            call,
-            "0A000",
-            f"{call.name.lower()} cannot stand where it may not be evaluated",
-            "Take it out of CASE, COALESCE, AND or OR.",
-        )
-
-
-_LAZY = (exp.Case, exp.If, exp.Coalesce, exp.And, exp.Or)
-
-
 # Calls that do something to sessions or keyspaces, or wait for something, once for each row of a
 # query's result.
 #
