@@ -1,7 +1,7 @@
 """The hidden schema of a session's temporary tables, one in each database.
 
     CREATE TEMP TABLE t (k INT8)    defaultdb.pg_temp_1_7_815.t: of node 1, made at 815
-    SELECT * FROM t, pg_temp.t      the same table twice, whatever public.t is
+    SELECT * FROM t                 this table, whatever public.t is
 
 They are ordinary tables that no other session is shown and no feed follows. Names are resolved at
 many places that know no session, so the schema is the context's, as the time zone is
@@ -13,8 +13,6 @@ from __future__ import annotations
 from contextvars import ContextVar
 
 TEMPORARY_PREFIX = "pg_temp_"
-TEMPORARY = "pg_temp"
-"""The name of the schema in statements, whichever session's it is."""
 
 
 class TemporarySchema:

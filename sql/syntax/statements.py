@@ -51,10 +51,7 @@ class CreateTable(DDL):
 
 
 class CreateTableAs(DDL):
-    """`columns` are the names given for the query's first columns."""
-
     table: ObjectName
-    columns: tuple[str, ...]
     query: Query
     if_not_exists: bool
     parameters: tuple[Option, ...]

@@ -34,7 +34,7 @@ def test_a_table_is_made_of_a_query(*, begin: bool) -> None:
         if begin:
             await node.sql("BEGIN; INSERT INTO t (k, v) VALUES (3, 'c')")
         count = 3 if begin else 2
-        done = await node.sql("CREATE TABLE c (a) AS SELECT k, n AS m, v, now() AS at FROM t")
+        done = await node.sql("CREATE TABLE c AS SELECT k AS a, n AS m, v, now() AS at FROM t")
         assert done.tag == f"SELECT {count}"
         assert await node.rows("SELECT count(*), sum(a) FROM c") == [(count, 6 if begin else 3)]
         shown = await node.rows("SHOW COLUMNS FROM c")

@@ -27,7 +27,7 @@ from ...analyze.calls.client_functions import ClientFacts
 from ...analyze.scalars import Bindings
 from ...introspection.registry import Introspection
 from ...parse import text_of
-from ...results.results import Result, ResultColumn
+from ...results.results import Result
 from ...runtime.services import Services
 from ...syntax import schema_statements as s
 from ...syntax import statements
@@ -168,7 +168,8 @@ async def create_table_as(changer: Changer, statement: statements.CreateTableAs)
 
     drawn_from = SequencesOfUser(services, user, database, changer.transaction)
     found = await with_draws_of(drawn_from, bindings, run)
-    table, ignored = await _created(changer, statement, name, _named(statement, found.columns))
+    columns = [Column(id=1, name=column.name, type=column.type) for column in found.columns]
+    table, ignored = await _created(changer, statement, name, columns)
     rows, rules = found.fetch_arrow(), RowRules.of(table)
     named = rows.rename_columns([column.name for column in table.shown_columns])
     for batch in batches_of(named):
@@ -176,21 +177,6 @@ async def create_table_as(changer: Changer, statement: statements.CreateTableAs)
         await encoded.apply_in(changer.transaction)
         await asyncio.sleep(0)
     return Result(tag=f"SELECT {rows.num_rows}", row_count=rows.num_rows, notice=ignored)
-
-
-def _named(statement: statements.CreateTableAs, found: Sequence[ResultColumn]) -> list[Column]:
-    """The columns for those that a query has found. Raises SQLError 42601."""
-    if len(statement.columns) > len(found):
-        raise SQLError(
-            "42601",
-            "too many column names were specified",
-            position=statement.table.position,
-        )
-    names = [*statement.columns, *(column.name for column in found[len(statement.columns) :])]
-    return [
-        Column(id=1, name=label, type=column.type)
-        for label, column in zip(names, found, strict=True)
-    ]
 
 
 async def alter(changer: Changer, statement: s.AlterTable) -> str | None:

@@ -3,7 +3,7 @@ of queries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -228,6 +228,8 @@ _TWICE = {
     "computed": "multiple generation clauses specified",
     "identity": "multiple identity specifications",
 }
+_VALUED = {"default": "default", "identity": "identity", "computed": "computed value"}
+"""The clauses of which one says what values a column has, and what errors call them."""
 
 
 def _check(columns: tuple[str, ...], **fields: object) -> Check:
@@ -259,13 +261,16 @@ def _column(cursor: Cursor) -> ColumnDefinition:
             if field in _TWICE and said.get(field, value) is not value:
                 raise conflict(_TWICE[field], here)
         said |= clause
-    if "identity" in said or type.name in SERIALS:
-        _check_drawn(said, type, conflict)
-    if "primary_key" in said and said.get("nullable"):
+    serial = type.name in SERIALS
+    valued = ["serial"] * serial + [words for field, words in _VALUED.items() if field in said]
+    if len(valued) > 1:
+        raise conflict(f"both {valued[0]} and {valued[1]} specified")
+    drawn = serial or "identity" in said
+    if said.get("nullable") and (drawn or "primary_key" in said):
         raise conflict("conflicting NULL/NOT NULL declarations")
-    if "default" in said and "computed" in said:
-        raise conflict("both default and computed value specified")
-    if type.name in SERIALS:
+    if drawn:
+        said["nullable"] = False
+    if serial:
         said["default"] = exp.Anonymous(this="unique_rowid", expressions=[])
         type = TypeName("int8", (), type.position)
     return ColumnDefinition(
@@ -275,22 +280,6 @@ def _column(cursor: Cursor) -> ColumnDefinition:
         position=position,
         **said,  # type: ignore[arg-type]
     )
-
-
-def _check_drawn(
-    said: dict[str, object], type: TypeName, conflict: Callable[[str], SQLError]
-) -> None:
-    """An identity's and a serial's values are drawn, and never NULL. Raises SQLError 42601."""
-    serial = type.name in SERIALS
-    if "identity" in said and (serial or "default" in said):
-        raise conflict("both default and identity specified")
-    if "default" in said or (serial and "computed" in said):
-        raise conflict("multiple default values specified")
-    if "computed" in said:
-        raise conflict("both identity and computed value specified")
-    if said.get("nullable") is True:
-        raise conflict("conflicting NULL/NOT NULL declarations")
-    said["nullable"] = False
 
 
 # Tables.
@@ -329,11 +318,6 @@ kinds.define_rules(
     ),
 )  # fmt: skip
 kinds.refuses("ends", "ON", "ON COMMIT", "The table ends with its session, or by DROP TABLE.")
-
-
-kinds.define(
-    "filled", lambda cursor: cursor.accept("as") or cursor.fail("AS, or a type behind each column")
-)
 
 
 @kinds.kind("stored_query", kinds.begins_query)
@@ -381,8 +365,7 @@ TABLES: tuple[Row, ...] = (
         _table,
     ),
     (
-        f"{_TABLE} [columns:(column,…)] [WITH parameters:(option,…)] [_:ends] "
-        "_:filled query:stored_query",
+        f"{_TABLE} [WITH parameters:(option,…)] [_:ends] AS query:stored_query",
         CreateTableAs,
     ),
 )

@@ -13,8 +13,8 @@ HINT: Expected ")".
 
 CREATE TABLE t (k)
 ----
-position 19: syntax error at end of input (SQLSTATE 42601)
-HINT: Expected AS, or a type behind each column.
+position 18: syntax error at or near ")" (SQLSTATE 42601)
+HINT: Expected a column's type.
 
 CREATE TABLE t (k INT8 UNIQUE)
 ----
