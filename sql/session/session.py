@@ -608,7 +608,7 @@ class Session:
         if target in ("DISCARD ALL", "DISCARD PLANS"):
             await self.prepared_names.clear()
         if target in ("DISCARD ALL", "DISCARD SEQUENCES"):
-            self._sequences.forget()
+            self._sequences = SessionSequences()
         return Result(tag=target)
 
     async def _act_as(self, statement: ActAs) -> Result:

@@ -284,7 +284,6 @@ def point_read_applies(plan: SelectPlan) -> bool:
     native = plan.native
     return (
         native is not None
-        and plan.drawn is None
         and plan.locking is None
         and native.limit is None
         and native.offset is None

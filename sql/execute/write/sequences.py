@@ -232,17 +232,12 @@ class SessionSequences:
     """Values drawn in advance, by sequence, with the sequence's version. CACHE says how many."""
 
     def take(self, sequence: SequenceDescriptor) -> list[int]:
-        """A value drawn in advance; None where there is none, or the sequence was altered since."""
+        """The values drawn in advance; none where the sequence was altered since."""
         version, values = self._kept.pop(sequence.id, (0, []))
         return values if version == sequence.version else []
 
     def keep(self, sequence: SequenceDescriptor, values: list[int]) -> None:
         self._kept[sequence.id] = (sequence.version, values)
-
-    def forget(self) -> None:
-        """As in a new session."""
-        self.current.clear()
-        self._kept.clear()
 
 
 class DrawnValues:
