@@ -90,7 +90,6 @@ from ..sql import (
 )
 from ..sql.execute.columnar_cache import ColumnarCache
 from ..sql.execute.ddl.analytic_rows import AnalyticRows
-from ..sql.execute.ddl.enum_labels import relabelled_expression
 from ..sql.execute.query.feed_queries import FeedQueries
 from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
 from ..sql.execute.write.relaxed_load import RelaxedLogs
@@ -473,9 +472,7 @@ async def _assemble(base: _Foundation, leadership: Leadership | None) -> Node:
     resumers[JOB_KIND] = ChangefeedResumer(feeds)
     resumers[SCHEDULE_KIND] = ScheduleResumer(feeds)
     resumers[SCHEMA_CHANGE] = SchemaChanger(store, leased.descriptors, leased.leases, rows)
-    resumers[TYPE_CHANGE] = TypeChanger(
-        store, leased.descriptors, leased.leases, relabelled_expression
-    )
+    resumers[TYPE_CHANGE] = TypeChanger(store, leased.descriptors, leased.leases)
     await _start_jobs(store, registry, feeds, closing)
     images = ColumnarCache(store)
     closing.push_async_callback(images.close)

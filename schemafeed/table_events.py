@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import Flag, auto
 
 from ..catalog.descriptors.descriptor import Column, TableDescriptor
-from ..catalog.descriptors.enum_columns import enum_in, relabelled
+from ..catalog.descriptors.enum_columns import enum_in
 from ..catalog.values.column_types import ColumnType
 from ..kvlayer.clock import Timestamp, format_timestamp
 
@@ -132,9 +132,8 @@ def _retyped(was: ColumnType, now: ColumnType) -> bool:
     if now.widens(was):
         return False
     before, after = enum_in(was), enum_in(now)
-    if before is None or after is None or before.id != after.id:
-        return was != now
-    return bool(relabelled(was, now))
+    same = before is not None and after is not None and before.id == after.id
+    return not same and was != now
 
 
 def added_columns(before: TableDescriptor, after: TableDescriptor) -> tuple[Column, ...]:
@@ -144,8 +143,8 @@ def added_columns(before: TableDescriptor, after: TableDescriptor) -> tuple[Colu
 
 
 def changed_columns(event: TableEvent, ids: Iterable[int]) -> Iterator[tuple[Column, str]]:
-    """The columns among `ids`, as they were, that were `dropped`, `renamed`, `retyped`
-    or `given other labels`."""
+    """The columns among `ids`, as they were, that were `dropped`, `renamed` or
+    `retyped`."""
     old, new = _by_id(event.before), _by_id(event.after)
     names = {column.name for column in new.values()}
     for was in (old[id] for id in ids if id in old):
@@ -156,7 +155,7 @@ def changed_columns(event: TableEvent, ids: Iterable[int]) -> Iterator[tuple[Col
         elif now.name != was.name:
             yield was, f'renamed to "{now.name}"'
         elif _retyped(was.type, now.type):
-            yield was, "given other labels" if relabelled(was.type, now.type) else "retyped"
+            yield was, "retyped"
 
 
 def rewrites(before: TableDescriptor, after: TableDescriptor) -> bool:

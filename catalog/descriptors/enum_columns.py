@@ -59,15 +59,3 @@ def with_enum(column: Column, enum: EnumType) -> Column:
         return from_physical(new, physical_of(old, datum))
 
     return replace(column, type=new, default=moved(column.default), missing=moved(column.missing))
-
-
-def relabelled(old: ColumnType, new: ColumnType) -> dict[str, str]:
-    """Labels by what they were called: those of members that are called otherwise now."""
-    before, after = enum_in(old), enum_in(new)
-    if before is None or after is None or before.id != after.id:
-        return {}
-    return {
-        member.label: now
-        for member in before.members
-        if (now := after.label_by_mark.get(member.mark)) is not None and now != member.label
-    }

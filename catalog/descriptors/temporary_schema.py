@@ -1,7 +1,7 @@
 """The hidden schema of a session's temporary tables, one in each database.
 
     CREATE TEMP TABLE t (k INT8)    defaultdb.pg_temp_1_7_815.t: of node 1, made at 815
-    SELECT * FROM t, pg_temp.t      the same table twice, whatever public.t is
+    SELECT * FROM t                 this table, whatever public.t is
 
 They are ordinary tables that no other session is shown and no feed follows. Names are resolved at
 many places that know no session, so the schema is the context's, as the time zone is
@@ -13,23 +13,21 @@ from __future__ import annotations
 from contextvars import ContextVar
 
 TEMPORARY_PREFIX = "pg_temp_"
-TEMPORARY = "pg_temp"
-"""The name of the schema in statements, whichever session's it is."""
 
 
 class TemporarySchema:
     """The temporary schema of one session.
 
     `name` is empty until the session makes a temporary table, and `databases` are those where it
-    has. `changes` counts statements that may change which tables names mean: plans are kept by it.
+    has. `made` counts its tables, gone ones too: plans are kept by it, for each may take a name.
     """
 
-    __slots__ = ("changes", "databases", "name")
+    __slots__ = ("databases", "made", "name")
 
     def __init__(self, name: str = "") -> None:
         self.name = name
         self.databases: set[str] = set()
-        self.changes = 0
+        self.made = 0
 
 
 _followed: ContextVar[TemporarySchema | None] = ContextVar("temporary schema", default=None)

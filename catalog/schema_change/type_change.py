@@ -7,30 +7,25 @@
         type mood v3      … fine
 
 Each table takes two versions, and each table's are a schema change of its own: a locked table is
-unlocked and locked again around it. The version that knows a label by a new name has it in checks,
-computed columns and defaults too. A job that dies goes on where the descriptors say it is, for it
+unlocked and locked again around it. A job that dies goes on where the descriptors say it is, for it
 has no other state.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
 
 import msgspec
 
 from ...kvlayer.access import StoreAccess, committed
 from ...kvlayer.errors import RetryableTransaction
-from ..descriptors.descriptor import Column, TableDescriptor
-from ..descriptors.elements import CheckConstraint
+from ..descriptors.descriptor import TableDescriptor
 from ..descriptors.enum_columns import (
     all_writable,
     columns_of,
     enum_in,
     next_copy,
-    relabelled,
     users_of,
     with_enum,
 )
@@ -38,7 +33,6 @@ from ..descriptors.named_objects import TypeDescriptor
 from ..jobs.resumer import JobContext
 from ..leases import LeaseManager, LeaseWaitTimeout
 from ..store.descriptor_store import DescriptorStore
-from ..values.column_types import ColumnType
 from ..values.enum_type import EnumType
 from ..values.errors import SQLError
 from .jobs import SchemaChanges
@@ -65,34 +59,12 @@ def type_of_payload(payload: bytes) -> int:
     return int(msgspec.msgpack.decode(payload, type=dict[str, int])["type_id"])
 
 
-class Relabeller(Protocol):
-    """Returns an expression of a table's row with other labels of the enumeration `type_id`.
-
-    `labels` maps the labels that `table` knows to their new names; `type` is the column's for whose
-    value the expression stands, None for a CHECK.
-    """
-
-    def __call__(
-        self,
-        table: TableDescriptor,
-        text: str,
-        type: ColumnType | None,
-        type_id: int,
-        labels: Mapping[str, str],
-    ) -> str: ...
-
-
 class TypeChanger:
     """Runs changes of types: the resumer of their jobs."""
 
     def __init__(
-        self,
-        store: StoreAccess,
-        descriptors: DescriptorStore,
-        leases: LeaseManager,
-        relabel: Relabeller,
+        self, store: StoreAccess, descriptors: DescriptorStore, leases: LeaseManager
     ) -> None:
-        self._relabel = relabel
         self._store = store
         self._descriptors = descriptors
         self._leases = leases
@@ -140,47 +112,13 @@ class TypeChanger:
             current = await self._descriptors.read(transaction, table.id)
             if not isinstance(current, TableDescriptor) or current.version != table.version:
                 raise RetryableTransaction(f"{table.name} has just been changed")
-            targets = [Target(self._next_facts(current, whole))]
+            targets = [Target(_next_facts(current, whole))]
             stages = plan(targets, locked=current.locked)
             job = await self._changes.begin(
                 transaction, current, targets, stages, f"ALTER TYPE {whole.name}"
             )
         if job is not None:
             await self._changes.wait(job.id)
-
-    def _next_facts(self, table: TableDescriptor, whole: EnumType) -> FactsElement:
-        """The columns of the enumeration with the next version of it, and the expressions that name
-        labels which have other names there."""
-        columns: dict[int, Column] = {}
-        labels: dict[str, str] = {}
-        for column in columns_of(table, whole.id):
-            copy = enum_in(column.type)
-            assert copy is not None, column
-            changed = with_enum(column, next_copy(copy, whole))
-            columns[column.id] = changed
-            labels |= relabelled(column.type, changed.type)
-        if not labels:
-            return FactsElement(label=f"type {whole.name}", columns=tuple(columns.values()))
-
-        def relabel(text: str | None, type: ColumnType | None) -> str | None:
-            return text and self._relabel(table, text, type, whole.id, labels)
-
-        for column in table.columns:
-            restated = replace(
-                columns.get(column.id, column),
-                computed=relabel(column.computed, column.type),
-                default_expression=relabel(column.default_expression, column.type),
-            )
-            if restated != column:
-                columns[column.id] = restated
-        checks: list[tuple[str, CheckConstraint]] = []
-        for check in table.checks:
-            text = self._relabel(table, check.expression, None, whole.id, labels)
-            if text != check.expression:
-                checks.append((check.name, replace(check, expression=text)))
-        return FactsElement(
-            label=f"type {whole.name}", columns=tuple(columns.values()), constraints=tuple(checks)
-        )
 
     async def _change_type(self, type_id: int) -> None:
         """Makes the members writable that every table knows."""
@@ -196,3 +134,13 @@ class TypeChanger:
 
 def _behind(table: TableDescriptor, whole: EnumType) -> bool:
     return any(enum_in(column.type) != whole for column in columns_of(table, whole.id))
+
+
+def _next_facts(table: TableDescriptor, whole: EnumType) -> FactsElement:
+    """The columns of the enumeration with the next version of it."""
+    columns = []
+    for column in columns_of(table, whole.id):
+        copy = enum_in(column.type)
+        assert copy is not None, column
+        columns.append(with_enum(column, next_copy(copy, whole)))
+    return FactsElement(label=f"type {whole.name}", columns=tuple(columns))

@@ -98,18 +98,6 @@ class EnumType:
             raise SQLError("54000", f"an enum has at most {MEMBERS_MAX} values")
         return replace(self, members=members)
 
-    def renamed_member(self, label: str, new: str) -> EnumType:
-        """Raises SQLError: 22023 for a label that it lacks, 42710 for one that it has."""
-        if label not in self._by_label:
-            raise SQLError("22023", f'"{label}" is not an existing enum label')
-        if new in self._by_label:
-            raise SQLError("42710", f'enum label "{new}" already exists')
-        members = [
-            replace(member, label=checked_label(new)) if member.label == label else member
-            for member in self.members
-        ]
-        return replace(self, members=tuple(members))
-
 
 def new_members(labels: Sequence[str]) -> tuple[EnumMember, ...]:
     """Members with marks far apart. Raises SQLError 42710 for a label that comes twice."""

@@ -22,16 +22,12 @@ from ..parse import parse_expression, text_of
 from ..syntax.trees import position_of, walk
 from .binder import refuse_sets
 from .calls.client_functions import client_fact
-from .calls.row_calls import ExpressionNeeded, Generators, SequenceNeeded, ValueNeeded, draws
+from .calls.row_calls import COMPUTED, Generators, Request, ValueNeeded, draws
 from .scalars import Bindings, NotNative, Scalar, Values, compile_scalar, evaluates
 
 _ROWID_BITS = (1 << 15) - 1
 
 _UUID = ColumnType(TypeKind.UUID)
-
-RESULT_TYPE = "result_type"
-"""The key of `meta` that holds the type of a default that DuckDB computes, while its statement
-runs."""
 
 
 class StoreGenerators:
@@ -44,23 +40,11 @@ class StoreGenerators:
     def uuid(self) -> UUID:
         return UUID(int=self._store.random.getrandbits(128), version=4)
 
-    def nextval(self, name: str) -> int:
-        raise SequenceNeeded(name, draws=True)
-
-    def currval(self, name: str) -> int:
-        raise SequenceNeeded(name)
-
-    def setval(self, name: str, value: int, called: bool) -> int:
-        raise SequenceNeeded(name, set_to=(value, called))
-
-    def lastval(self) -> int:
-        raise SequenceNeeded("")
-
     def random(self) -> float:
         return self._store.random.random()
 
-    def computed(self, text: str) -> object:
-        raise ExpressionNeeded(text)
+    def ask(self, request: Request) -> object:
+        raise ValueNeeded(request)
 
     def rowid(self) -> int:
         """The time in units of eight microseconds or so, and bits that tell nodes apart."""
@@ -78,10 +62,8 @@ def compile_default(tree: exp.Expr) -> Scalar:
     try:
         return compile_scalar(tree, {})
     except NotNative:
-        text = text_of(tree)
-        return Scalar(
-            tree.meta.get(RESULT_TYPE), partial(_drawn, lambda g: g.computed(text)), False
-        )
+        request = COMPUTED, text_of(tree), None
+        return Scalar(None, partial(_drawn, lambda g: g.ask(request)), False)
 
 
 def computed(tree: exp.Expr) -> bool:

@@ -168,8 +168,7 @@ def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) ->
         case exp.Column():
             return _column(tree, scope, relation)
         case exp.Anonymous() if is_sequence_call(tree):
-            given = sequence_arguments(tree)
-            return drawn_by(tree.name.lower(), [compile_scalar(each, {}) for each in given])
+            return _drawn(tree)
         case _ if isinstance(tree, CLIENT_NODES) and (told := client_fact(tree)) is not None:
             return _of_client(*told)
         case exp.CurrentTimestamp() if not tree.this:
@@ -343,13 +342,14 @@ def _array(items: Sequence[Scalar]) -> Scalar:
     )
 
 
-def drawn_by(function: str, arguments: Sequence[Scalar]) -> Scalar:
-    """The scalar of a call of a sequence's function."""
+def _drawn(call: exp.Anonymous) -> Scalar:
+    """A call of a sequence's function."""
+    arguments = [compile_scalar(argument, {}) for argument in sequence_arguments(call)]
 
     def evaluate(values: Values, bindings: Bindings) -> object:
         assert bindings.generators is not None, "a sequence is asked without generators"
         given = [argument.evaluate(values, bindings) for argument in arguments]
-        return ask_sequence(function, bindings.generators, given)
+        return ask_sequence(call.name.lower(), bindings.generators, given)
 
     return Scalar(INT8, evaluate, all(argument.constant for argument in arguments))
 

@@ -95,7 +95,7 @@ ELSEWHERE: dict[str, tuple[Signature, ...]] = signatures(
     random percent_rank cume_dist() float8
     nextval currval(text) int8
     setval(text, int8, bool?) int8
-    lastval pg_backend_pid row_number rank dense_rank() int8
+    pg_backend_pid row_number rank dense_rank() int8
     version current_database current_schema() text
     cluster_logical_timestamp() numeric
     current_setting(text, bool?) text

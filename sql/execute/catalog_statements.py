@@ -34,9 +34,7 @@ from .admin import connections, feeds, rights, subscriptions
 from .changer import Changer, Skipped, own_jobs, settle_rights
 from .ddl import ddl, enum_types, keyspaces, namespaces, relaxed_logs, sequences, views
 from .ddl.ddl import wait_until_seen
-from .ddl.given_columns import defaults_in
 from .ddl.schema_changes import AUTO_UNLOCK
-from .write.row_rules import note_types
 
 
 def as_variables_say(statement: CatalogStatement, variables: SessionVariables) -> CatalogStatement:
@@ -136,7 +134,6 @@ async def _carry_out(changer: Changer, statement: CatalogStatement) -> Result:
     tag, run = _STATEMENTS[type(statement)]
     with at(statement.position if isinstance(statement, NamedStatement) else None):
         statement = await enum_types.with_named_types(changer, statement)
-        await note_types(defaults_in(statement), changer.services.analytics)
         try:
             outcome = await run(changer, statement)
         except Skipped as skipped:
@@ -186,8 +183,7 @@ _STATEMENTS: Mapping[type, tuple[str, _Run]] = {
     s.AlterSequence: ("ALTER SEQUENCE", sequences.alter),
     s.CreateSequence: ("CREATE SEQUENCE", sequences.create),
     s.DropSequence: ("DROP SEQUENCE", sequences.drop),
-    s.AddEnumValue: ("ALTER TYPE", enum_types.alter),
-    s.RenameEnumValue: ("ALTER TYPE", enum_types.alter),
+    s.AddEnumValue: ("ALTER TYPE", enum_types.add_value),
     s.CreateEnum: ("CREATE TYPE", enum_types.create),
     s.DropType: ("DROP TYPE", enum_types.drop),
     k.CreateKeyspace: ("CREATE KEYSPACE", keyspaces.create),

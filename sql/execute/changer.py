@@ -32,7 +32,6 @@ from ..analyze.binder import Relations
 from ..runtime import relations
 from ..runtime.authorization import Actor
 from ..syntax.statement import DropObjects, ObjectName, at
-from ..syntax.statements import OnCommit
 
 D = TypeVar("D", bound=Descriptor)
 F = TypeVar("F", TableDescriptor, SequenceDescriptor, TypeDescriptor)
@@ -157,14 +156,15 @@ class Changer(Actor):
         return published
 
 
-async def new_table_name(
-    actor: Actor, name: ObjectName, temporary: OnCommit | None = None
-) -> TableName:
+async def new_table_name(actor: Actor, name: ObjectName, *, temporary: bool = False) -> TableName:
     """The full name of a table to be made: in a schema of this database, or of another one. That of
     a temporary one lies in the session's schema, which is made. Raises SQLError 3D000 and 3F000,
-    and 42501 without CREATE on the schema."""
+    42501 without CREATE on the schema, and 42P16 for a temporary table in one."""
     services, transaction, database = actor.services, actor.reader, actor.database
-    if temporary is not None:  # anybody makes those
+    if temporary:  # anybody makes those
+        if len(name.parts) > 1:
+            message = "cannot create temporary relation in non-temporary schema"
+            raise SQLError("42P16", message, position=name.position)
         schema = await relations.make_temporary_schema(services, transaction, database)
         return TableName(database, schema, name.parts[-1])
     full = await relations.name_in(services.catalog, transaction, name, database)

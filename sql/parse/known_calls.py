@@ -83,6 +83,7 @@ _REFUSED = {
     "div": "trunc(a / b) is the whole part of a quotient.",
     "date_bin": "date_trunc() cuts a moment to its unit.",
     **dict.fromkeys(("jsonb_pretty", "jsonb_strip_nulls"), "Clients write documents."),
+    "lastval": "RETURNING tells what a statement has written, currval('s') names the sequence.",
     "scale": "The digits of a column are those of its type.",
     **dict.fromkeys(("min_scale", "trim_scale"), "round(x, 2)::TEXT has as many digits as that."),
     **dict.fromkeys(

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from ...catalog.values.column_types import ColumnType
+from ...catalog.values.column_types import INT8, ColumnType
 from ...catalog.values.errors import SQLError
 from ..analyze.calls.row_calls import is_sequence_call, sequence_arguments, session_function
 from ..analyze.columns.output_columns import output_name
-from ..analyze.scalars import Scalar, compile_scalar, drawn_by, evaluates
+from ..analyze.scalars import evaluates
 from ..builtins.macros import cast_to
 from ..builtins.session_functions import SessionFunction
 from ..results.results import ResultColumn
@@ -35,34 +35,33 @@ from ..syntax.trees import find_all, folded, position_of
 
 @dataclass(frozen=True, slots=True)
 class DrawnCall:
-    """A call for `SessionCalls`, its arguments being operands by their places."""
+    """A call for `SessionCalls`, or of a function of sequences where `function` is None. Its
+    arguments are `texts`, or operands by their places."""
 
     name: str
-    function: SessionFunction
-    places: tuple[int, ...]
+    function: SessionFunction | None
+    places: tuple[int, ...] = ()
+    texts: tuple[str, ...] = ()
 
     @property
     def type(self) -> ColumnType:
-        return self.function.result
+        return INT8 if self.function is None else self.function.result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnItems:
     """The items of a query that draw, by their places, and what each draws: all of sequences, or
-    all by calls for `SessionCalls`. Places behind a star count from the end: they are negative.
-    The query computes so many operands behind its own items."""
+    all by calls for `SessionCalls`. The query computes so many operands behind its own items."""
 
     places: tuple[int, ...]
-    draws: tuple[Scalar, ...] | tuple[DrawnCall, ...]
+    draws: tuple[DrawnCall, ...]
     operand_count: int
 
     def shown(self, columns: Sequence[ResultColumn]) -> tuple[ResultColumn, ...]:
         """The columns of the result, by those of the query without draws."""
         found = list(columns[: len(columns) - self.operand_count])
-        types = [draw.type for draw in self.draws]
-        for place, type in zip(self.places, types, strict=True):
-            assert type is not None, self
-            found[place] = ResultColumn(found[place].name, type)
+        for place, draw in zip(self.places, self.draws, strict=True):
+            found[place] = ResultColumn(found[place].name, draw.type)
         return tuple(found)
 
 
@@ -78,78 +77,53 @@ def split_items(tree: exp.Expr) -> tuple[exp.Select, DrawnItems] | None:
     alone = tree.args.get("from_") is None and not any(map(session_function, calls))
     if alone and all(map(evaluates, calls)):
         return None  # one row, whose draws are parameters of the query
-    return _Split(tree.copy()).made()
+    return _split(tree.copy())
 
 
-class _Split:
-    def __init__(self, query: exp.Select) -> None:
-        self._query = query
-        self._operands: list[exp.Expr] = []
+def _split(query: exp.Select) -> tuple[exp.Select, DrawnItems]:
+    if query.args.get("distinct") is not None:
+        hint = "Put the DISTINCT into a subquery."
+        raise _refused(query, "a value cannot be drawn beside DISTINCT", hint)
+    places: list[int] = []
+    draws: list[DrawnCall] = []
+    operands: list[exp.Expr] = []
+    for place, item in enumerate(list(query.expressions)):
+        if item.is_star:
+            raise _refused(item, "a value cannot be drawn beside a star", "Name the columns.")
+        if not _calls(item):
+            continue
+        call = item.unalias().unnest()
+        if not is_sequence_call(call) and session_function(call) is None:
+            hint = "Call it as an item of its own, and compute with it around the query."
+            raise _refused(item, "a value cannot be drawn within an expression", hint)
+        places.append(place)
+        draws.append(_draw(call, operands))
+        _refuse_order(query, item, place)
+        zero = exp.cast(exp.Literal.number(0), exp.DataType.Type.BIGINT)
+        item.replace(exp.alias_(zero, output_name(item), quoted=True))
+    query.set("expressions", [*query.expressions, *operands])
+    if len({draw.function is None for draw in draws}) > 1:
+        what = "functions of sessions cannot be called beside nextval or setval"
+        raise _refused(query, what, "Write two statements.")
+    return query, DrawnItems(places=tuple(places), draws=tuple(draws), operand_count=len(operands))
 
-    def made(self) -> tuple[exp.Select, DrawnItems]:
-        query = self._query
-        if query.args.get("distinct") is not None:
-            hint = "Put the DISTINCT into a subquery."
-            raise _refused(query, "a value cannot be drawn beside DISTINCT", hint)
-        places: list[int] = []
-        draws: list[Scalar] = []
-        session_calls: list[DrawnCall] = []
-        stars = [place for place, item in enumerate(query.expressions) if item.is_star]
-        for place, item in enumerate(list(query.expressions)):
-            if not _calls(item):
-                continue
-            if len(stars) > 1:
-                hint = "Name the columns."
-                raise _refused(item, "a value cannot be drawn beside several stars", hint)
-            behind = bool(stars) and place > stars[0]
-            places.append(place - len(query.expressions) if behind else place)
-            call = item.unalias().unnest()
-            function = session_function(call)
-            if function is not None:
-                session_calls.append(self._session_call(call, function))
-            elif is_sequence_call(call):
-                draws.append(self._draw(call))
-            else:
-                hint = "Call it as an item of its own, and compute with it around the query."
-                raise _refused(item, "a value cannot be drawn within an expression", hint)
-            _refuse_order(query, item, place)
-            zero = exp.cast(exp.Literal.number(0), exp.DataType.Type.BIGINT)
-            item.replace(exp.alias_(zero, output_name(item), quoted=True))
-        query.set("expressions", [*query.expressions, *self._operands])
-        if draws and session_calls:
-            what = f"{session_calls[0].name} cannot be called beside nextval or setval"
-            raise _refused(query, what, "Write two statements.")
-        return query, DrawnItems(
-            places=tuple(places),
-            draws=tuple(session_calls) or tuple(draws),
-            operand_count=len(self._operands),
-        )
 
-    def _operand(self, call: exp.Anonymous, argument: exp.Expr) -> int:
+def _draw(call: exp.Anonymous, operands: list[exp.Expr]) -> DrawnCall:
+    """The call over a row of the operands, to which its own are added."""
+    function = session_function(call)
+    arguments = sequence_arguments(call) if function is None else call.expressions
+    if function is None and all(argument.is_string for argument in arguments):
+        texts = tuple(argument.name for argument in arguments)
+        return DrawnCall(call.name.lower(), function, texts=texts)
+    first = len(operands)
+    for number, argument in enumerate(arguments):
         if _calls(argument):
             raise _refused(argument, f"{call.name.lower()} takes nothing drawn", "Draw before.")
-        place = len(self._operands)
-        self._operands.append(exp.alias_(argument.copy(), f"$o{place}", quoted=True))
-        return place
-
-    def _session_call(self, call: exp.Anonymous, function: SessionFunction) -> DrawnCall:
-        places = []
-        for number, argument in enumerate(call.expressions):
-            cast = cast_to(argument.copy(), function.argument(number))
-            places.append(self._operand(call, cast))
-        return DrawnCall(call.name.lower(), function, tuple(places))
-
-    def _draw(self, call: exp.Anonymous) -> Scalar:
-        """The call over a row of the operands."""
-        if evaluates(call):
-            return compile_scalar(call, {})
-        places = [self._operand(call, argument) for argument in sequence_arguments(call)]
-        return drawn_by(call.name.lower(), [_at(place) for place in places])
-
-
-def _at(place: int) -> Scalar:
-    """An operand by its place."""
-    return Scalar(None, lambda values, bindings: values[place], False)
+        given = argument.copy()
+        if function is not None:
+            given = cast_to(given, function.argument(number))
+        operands.append(exp.alias_(given, f"$o{len(operands)}", quoted=True))
+    return DrawnCall(call.name.lower(), function, tuple(range(first, len(operands))))
 
 
 def _calls(tree: exp.Expr) -> Sequence[exp.Anonymous]:

@@ -301,7 +301,7 @@ def _finder(
         check_columns(statement.where, descriptor, relation)
     access: KeyAccess | None = None
     predicates: tuple[Predicate, ...] = ()
-    analytic = drawn = None
+    analytic = None
     try:
         predicates = compile_predicates(statement.where, row_scope(descriptor), relation)
         found = best_access(descriptor, predicates, [c.id for c in descriptor.visible_columns])
@@ -316,7 +316,6 @@ def _finder(
         return _finder(given, descriptor, relation, relations, computed)
     if access is None:
         query = _finding(statement, descriptor, relation, computed)
-        query, drawn = split_items(query) or (query, None)
         analytic = transpile(query, relations, scan_accesses(query, relations))
     return plans.RowFinder(
         descriptor=descriptor,
@@ -324,7 +323,6 @@ def _finder(
         access=access,
         predicates=predicates if access is not None else (),
         analytic=analytic,
-        drawn=drawn,
     )
 
 

@@ -198,7 +198,6 @@ class RowFinder:
     access: KeyAccess | None
     predicates: tuple[Predicate, ...]
     analytic: AnalyticSelect | None
-    drawn: DrawnItems | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

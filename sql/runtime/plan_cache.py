@@ -114,7 +114,7 @@ def zoned(database: str) -> str:
     temporary tables it has: what a plan of one text is kept by."""
     zone, own = zone_name(), session_schema()
     if own is not None and own.name:
-        database = f"{database} {own.name} {own.changes}"
+        database = f"{database} {own.name} {own.made}"
     return database if zone == UTC_NAME else f"{database} {zone}"
 
 

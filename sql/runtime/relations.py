@@ -16,7 +16,7 @@ from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
 from ...catalog.descriptors.names import TableName, quote_identifier
 from ...catalog.descriptors.system_tables import FIRST_USER_ID
-from ...catalog.descriptors.temporary_schema import TEMPORARY, TEMPORARY_PREFIX, session_schema
+from ...catalog.descriptors.temporary_schema import TEMPORARY_PREFIX, session_schema
 from ...catalog.descriptors.view_query import ViewQuery
 from ...catalog.leases import (
     DescriptorMissing,
@@ -222,17 +222,6 @@ async def name_in(
     return TableName(database, *parts) if parts[0] in schemas else full_name(name, database)
 
 
-def temporary_name(name: ObjectName, database: str) -> TableName | None:
-    """The full name of a temporary table of the session's, which come before all others; None where
-    the name cannot be one's."""
-    own = session_schema()
-    if own is None or database not in own.databases:
-        return None
-    if len(name.parts) == 1 or name.parts[:-1] == (TEMPORARY,):
-        return TableName(database, own.name, name.parts[-1])
-    return None
-
-
 async def find_table(
     services: Services,
     reader: DescriptorReader,
@@ -250,13 +239,13 @@ async def find_table(
     The first of two parts is a schema of the current database, or else a database. The session's
     temporary tables come first.
     """
-    if (own := temporary_name(name, database)) is not None:
+    own = session_schema()
+    if len(name.parts) == 1 and own is not None and database in own.databases:
         with suppress(SQLError):  # it was made in a transaction that is rolled back
-            found = await services.catalog.find(reader, own, views=views)
+            mine = TableName(database, own.name, name.parts[0])
+            found = await services.catalog.find(reader, mine, views=views)
             if found is not None:
                 return found
-    if name.parts[0] == TEMPORARY:
-        return None
     try:
         with at(name.position):
             wanted = await name_in(services.catalog, reader, name, database)
@@ -420,6 +409,7 @@ async def make_temporary_schema(services: Services, transaction: Transaction, da
         number = services.sessions.next_number()
         own.name = f"{node_prefix(services)}{number}_{transaction.read_timestamp}"
     own.databases.add(database)
+    own.made += 1
     await services.catalog.create_schema(transaction, database, own.name, if_not_exists=True)
     return own.name
 

@@ -65,7 +65,7 @@ from .prepared import PreparedStatement, Preparing, invocation_of, joins_batch, 
 from .prepared_names import PreparedNames
 from .session_transactions import SessionTransactions, refuse_where_it_stands
 from .session_turn import SessionTurn
-from .temporary_tables import TemporaryTables
+from .temporary_tables import drop_all
 
 T = TypeVar("T")
 OfJobs = TypeVar("OfJobs", statements.ControlJobs, statements.AwaitJobs)
@@ -92,7 +92,6 @@ class Session:
         self._transactions = SessionTransactions(services, self.variables, share)
         self._turn = SessionTurn(self.variables, partial(_asker, ref(self)), share)
         self._sequences = SessionSequences()
-        self._temporary = TemporaryTables(services, self._turn.temporary)
         self.prepared_names = PreparedNames(self._store, self._preparing, self._run_prepared)
         self.cursors = Cursors(
             lambda: self._open, self._run_text, services.waiting_results.of(user)
@@ -195,15 +194,12 @@ class Session:
         opened = self._transactions.opened
         if opened is not None or self.cursors.declared:
             await self.cursors.forget_ended()
-        if opened is None and self._temporary.touched:
-            await self._temporary.settle()
 
     async def _failed(self, error: BaseException) -> NoReturn:
         """Raises what the client is told of an error, the transaction having failed with it."""
         # A cancelled statement has done who knows what: the transaction cannot go on.
         await self._transactions.fail()
         await self.cursors.forget_ended()
-        self._temporary.note(None, self.database)
         if isinstance(error, SQLError):
             raise told_to(error, self._services.rights.current, self.user) from error.__cause__
         if not isinstance(error, Exception):
@@ -330,7 +326,6 @@ class Session:
             try:
                 ended = await self._transactions.commit(self._store.clock.wall.monotonic_ns())
                 self.activity.note_commit(ended.commit_timestamp)
-                self._temporary.note(None, self.database)  # it may have been a COPY
                 await self._settle()
             except BaseException as error:
                 await self._failed(error)
@@ -424,7 +419,7 @@ class Session:
         await self._subscriptions.close()
         await self._transactions.close()
         with suppress(KVError, SQLError):
-            await self._temporary.drop_all()
+            await drop_all(self._services, self._turn.temporary)
         await self.prepared_names.clear()
 
     async def _run_at(self, invocation: Invocation) -> Result:
@@ -436,7 +431,6 @@ class Session:
             if isinstance(statement, TransactionStatement):
                 result = await self._transactions.run(statement, invocation.parameters)
                 self.activity.note_commit(result.commit_timestamp)
-                self._temporary.note(statement, self.database)
                 return result
             if type(statement) in AUDITED:
                 self._record(statement, ASKED)
@@ -446,7 +440,6 @@ class Session:
             else:
                 result = await self._run(invocation)
             self.activity.note_commit(result.commit_timestamp)
-            self._temporary.note(statement, self.database)
             if type(statement) in AUDITED:
                 self._record(statement, DONE)
             return result
@@ -611,11 +604,11 @@ class Session:
         if target in ("DISCARD ALL", "CLOSE CURSOR ALL"):
             await self.cursors.close_all()
         if target in ("DISCARD ALL", "DISCARD TEMP"):
-            await self._temporary.drop_all()
+            await drop_all(self._services, self._turn.temporary)
         if target in ("DISCARD ALL", "DISCARD PLANS"):
             await self.prepared_names.clear()
         if target in ("DISCARD ALL", "DISCARD SEQUENCES"):
-            self._sequences.forget()
+            self._sequences = SessionSequences()
         return Result(tag=target)
 
     async def _act_as(self, statement: ActAs) -> Result:

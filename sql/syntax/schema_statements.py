@@ -46,13 +46,6 @@ class AddEnumValue(DDL):
     if_not_exists: bool
 
 
-class RenameEnumValue(DDL):
-    grammar = "ALTER TYPE name:type RENAME VALUE label:label_text TO new_label:label_text"
-    name: ObjectName
-    label: str
-    new_label: str
-
-
 class DropType(DropObjects):
     grammar = "DROP TYPE if_exists:[IF EXISTS] names:type,… [cascade:CASCADE | RESTRICT]"
 

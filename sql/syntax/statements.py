@@ -36,14 +36,6 @@ class CreateDatabase(DDL):
     if_not_exists: bool
 
 
-class OnCommit(Enum):
-    """The fates of a temporary table at the end of each transaction. The value is SQL's words."""
-
-    PRESERVE = "PRESERVE ROWS"
-    DELETE = "DELETE ROWS"
-    DROP = "DROP"
-
-
 class CreateTable(DDL):
     """`primary_key` are the columns of the key, empty without one, and `primary_name` what it is
     called; `elements` are the other constraints and indexes of the table."""
@@ -55,20 +47,15 @@ class CreateTable(DDL):
     parameters: tuple[Option, ...]
     primary_name: str | None = None
     elements: tuple[TableConstraint, ...] = ()
-    temporary: OnCommit | None = None
+    temporary: bool = False
 
 
 class CreateTableAs(DDL):
-    """`columns` are the names given for the query's first columns; `with_data` is false where the
-    table is to stay empty."""
-
     table: ObjectName
-    columns: tuple[str, ...]
     query: Query
     if_not_exists: bool
     parameters: tuple[Option, ...]
-    with_data: bool
-    temporary: OnCommit | None = None
+    temporary: bool = False
 
 
 class DropTable(DropObjects):

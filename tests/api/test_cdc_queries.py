@@ -285,17 +285,6 @@ def test_a_change_of_a_column_that_is_read_fails_the_feed(tmp_path: Path) -> Non
     run(tmp_path, scenario)
 
 
-def test_a_label_that_is_renamed_is_no_other_type(tmp_path: Path) -> None:
-    async def scenario(bench: Orders) -> None:
-        await bench.sql("CREATE TYPE mood AS ENUM ('glad', 'sad')")
-        await bench.sql("CREATE TABLE t (id INT8 PRIMARY KEY, m mood)")
-        job_id = await bench.feed("SELECT id, m FROM t")
-        await bench.sql("ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'")
-        assert "was given other labels" in await bench.failure(job_id)
-
-    run(tmp_path, scenario)
-
-
 def test_options_behind_the_query_are_told_their_place(tmp_path: Path) -> None:
     async def scenario(bench: Orders) -> None:
         with pytest.raises(SQLError) as caught:

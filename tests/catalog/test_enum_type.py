@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.catalog.descriptors.descriptor_encoding import decode_descriptor, encode_descriptor
-from tailrace.catalog.descriptors.enum_columns import all_writable, next_copy, relabelled
+from tailrace.catalog.descriptors.enum_columns import all_writable, next_copy
 from tailrace.catalog.descriptors.named_objects import TypeDescriptor
-from tailrace.catalog.values.column_types import enum_of
 from tailrace.catalog.values.enum_type import EnumType, new_members
 from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.clock import Timestamp
@@ -46,12 +45,6 @@ def test_member_is_read_before_it_is_written() -> None:
         first.checked("fine")
     assert caught.value.sqlstate == "55000"
     assert next_copy(first, whole) == whole
-
-
-def test_renamed_label_is_the_same_member() -> None:
-    renamed = MOOD.renamed_member("ok", "fine")
-    assert relabelled(enum_of(MOOD), enum_of(renamed)) == {"ok": "fine"}
-    assert renamed.mark_by_label["fine"] == MOOD.mark_by_label["ok"]
 
 
 @pytest.mark.parametrize(("labels", "sqlstate"), [(["a", "a"], "42710"), (["x" * 64], "42602")])

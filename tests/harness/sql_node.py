@@ -54,7 +54,6 @@ from tailrace.sql import (
 )
 from tailrace.sql.execute.columnar_cache import ColumnarCache
 from tailrace.sql.execute.ddl.analytic_rows import AnalyticRows
-from tailrace.sql.execute.ddl.enum_labels import relabelled_expression
 from tailrace.sql.introspection.registry import find_virtual
 from tests.harness.simulation import Simulation
 from tests.harness.stores import open_store
@@ -223,7 +222,7 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
     jobs = RecordedJobs(feeds)
     analytics = Analytics(sim.offload, store.clock.wall)
     changer = SchemaChanger(store, descriptors, leases, AnalyticRows(store, descriptors, analytics))
-    types = TypeChanger(store, descriptors, leases, relabelled_expression)
+    types = TypeChanger(store, descriptors, leases)
     registry = JobRegistry(store, session, {JOB_KIND: changer, TYPE_CHANGE: types})
     await registry.start()
     images = ColumnarCache(store)

@@ -320,7 +320,6 @@ ROWS: Sequence[Row] = (
         )
         for sql, privilege in (
             ("ALTER TYPE y{n} ADD VALUE 'c'", "CREATE"),
-            ("ALTER TYPE y{n} RENAME VALUE 'a' TO 'c'", "CREATE"),
             ("DROP TYPE y{n}", "DROP"),
         )
     ),

@@ -127,15 +127,6 @@ def test_unique_index_is_no_constraint() -> None:
     run(scenario)
 
 
-def test_table_of_a_query_may_stay_empty() -> None:
-    async def scenario(node: SqlNode) -> None:
-        result = await node.sql("CREATE TABLE none (k) AS SELECT id FROM t WITH NO DATA")
-        assert result.tag == "CREATE TABLE AS"
-        assert await node.rows("SELECT k FROM none") == []
-
-    run(scenario)
-
-
 def test_identity_has_the_sequence_that_it_names() -> None:
     async def scenario(node: SqlNode) -> None:
         await node.sql(

@@ -138,7 +138,6 @@ CHANGES = [
     "ALTER TABLE items RENAME COLUMN name TO title",
     "INSERT INTO items (id, title, price, mood) VALUES (901, 'new', 1, 'ok')",
     "ALTER TABLE items ALTER COLUMN price TYPE STRING",
-    "ALTER TYPE mood RENAME VALUE 'ok' TO 'it''s fine'",
     "ALTER TABLE items DROP COLUMN stock",
     "ALTER TABLE items ALTER COLUMN title SET NOT NULL",
     "ALTER TABLE items ALTER PRIMARY KEY USING COLUMNS (title, id)",

@@ -2,8 +2,8 @@
 
     nothing          no column of the Delta table changes: LOCK, SET NOT NULL, a longer VARCHAR
     GROW             ADD COLUMN: the Delta table gets the column, and old rows have NULL
-    REWRITE          DROP or RENAME COLUMN, a column with a default, another label of an ENUM: the
-                     Delta table is written anew, in one commit
+    REWRITE          DROP or RENAME COLUMN, a column with a default: the Delta table is written
+                     anew, in one commit
     REPLACE          TRUNCATE, another primary key, another type: rows as of the event take the
                      place of those that were there, in one commit
 
@@ -20,8 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....catalog.descriptors.descriptor import Column, TableDescriptor
-from ....catalog.descriptors.enum_columns import relabelled
+from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.type_kinds import TypeKind
 from ....schemafeed.table_events import EventKind, TableEvent, rewrites
 from ...contract.options import ChangefeedOptions, SchemaChangePolicy
@@ -87,10 +86,6 @@ def plan_step(event: TableEvent, before: TableDescriptor, options: ChangefeedOpt
         return Step.REPLACE
     old, new = mirror_schema(before), mirror_schema(after)
     known = {column.id: column for column in before.shown_columns}
-    if any(
-        column.id in known and _labels(known[column.id], column) for column in after.shown_columns
-    ):
-        return Step.REWRITE
     if _shape(before) == _shape(after) and old == new:
         return Step.NOTHING
     added = [column for column in after.shown_columns if column.id not in known]
@@ -117,31 +112,10 @@ def rewritten(
             elif column.id not in old:
                 found = constant_column(column, column.missing, batch.num_rows)
             else:
-                was = old[column.id]
-                found = _relabel(batch.column(was.name), _labels(was, column))
+                found = batch.column(old[column.id].name)
             arrays.append(pc.cast(found, field.type))
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _shape(table: TableDescriptor) -> list[tuple[int, str]]:
     return [(column.id, column.name) for column in table.shown_columns]
-
-
-def _labels(was: Column, column: Column) -> dict[str, str]:
-    return relabelled(was.type, column.type)
-
-
-def _relabel(array: Any, labels: dict[str, str]) -> Any:
-    if not labels:
-        return array
-    if isinstance(array, pa.ListArray | pa.LargeListArray):
-        # A batch may be a slice of a row group, whose own offsets begin elsewhere.
-        lengths: Any = pc.list_value_length(array)
-        ends: Any = pc.cumulative_sum(pc.fill_null(lengths, 0))
-        offsets = pa.concat_arrays([pa.array([0], lengths.type), ends])
-        items = _relabel(array.flatten(), labels)
-        lists: Any = type(array)
-        return lists.from_arrays(offsets, items, mask=array.is_null())
-    texts = pc.cast(array, pa.string())
-    places = pc.index_in(texts, value_set=pa.array([*labels], pa.string()))
-    return pc.coalesce(pa.array([*labels.values()], pa.string()).take(places), texts)

@@ -3,7 +3,6 @@
     ADD COLUMN extra INT8 DEFAULT 7    ALTER TABLE base ADD COLUMN c3 BIGINT DEFAULT 7
     RENAME COLUMN note TO remark       the view shows c2 AS remark
     DROP COLUMN remark                 ALTER TABLE base DROP COLUMN c2
-    ALTER TYPE … RENAME VALUE          UPDATE base SET c2 = the new label
     ALTER COLUMN … TYPE                the new column beside the old one, which goes
     TRUNCATE                           DELETE FROM base
     ALTER PRIMARY KEY                  another base table, shown when it is complete
@@ -19,11 +18,9 @@ table dropped, in the transaction that says so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 
-from ....catalog.descriptors.descriptor import Column, TableDescriptor
-from ....catalog.descriptors.enum_columns import relabelled
+from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.column_types import ColumnType, Datum
 from ....catalog.values.interval import Interval
 from ....catalog.values.type_kinds import TEXTS
@@ -90,8 +87,6 @@ def _column_changes(before: TableSchema, after: TableSchema) -> list[str]:
             if column.missing is not None:
                 add += f" DEFAULT {literal(column.type, column.missing)}"
             statements.append(add)
-        elif labels := relabelled(old[column.id].type, column.type):
-            statements.append(_relabel(before.base, column, labels))
         elif column.type.mirror_name != old[column.id].type.mirror_name:
             statements.append(
                 f"ALTER TABLE {before.base} ALTER COLUMN c{column.id} "
@@ -99,18 +94,6 @@ def _column_changes(before: TableSchema, after: TableSchema) -> list[str]:
             )
     gone = old.keys() - new.keys()
     return statements + [f"ALTER TABLE {before.base} DROP COLUMN c{id}" for id in sorted(gone)]
-
-
-def _relabel(base: str, column: Column, labels: Mapping[str, str]) -> str:
-    """The statement that gives an enumeration's members the names that they have now."""
-    name = f"c{column.id}"
-    cases = " ".join(f"WHEN {_quoted_text(a)} THEN {_quoted_text(b)}" for a, b in labels.items())
-    if column.type.element is None:
-        changed = ", ".join(map(_quoted_text, labels))
-        value = f"CASE {name} {cases} ELSE {name} END"
-        return f"UPDATE {base} SET {name} = {value} WHERE {name} IN ({changed})"
-    value = f"list_transform({name}, lambda item: CASE item {cases} ELSE item END)"
-    return f"UPDATE {base} SET {name} = {value} WHERE {name} IS NOT NULL"
 
 
 def literal(type: ColumnType, value: Datum) -> str:

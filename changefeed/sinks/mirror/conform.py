@@ -10,15 +10,12 @@ how the store itself reads it; one that was rewritten is NULL until the backfill
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
 
 from ....catalog.descriptors.descriptor import TableDescriptor
-from ....catalog.descriptors.enum_columns import relabelled
 from ....catalog.values.arrow_columns import AnyArray, constant_array
-from ....catalog.values.column_types import Datum
 from ....catalog.values.physical import physical_of
 from ....kvlayer.keys import index_prefix
 from ...contract.changes import ChangeBatch
@@ -28,7 +25,6 @@ KEY_PREFIX_LENGTH = len(index_prefix(1, 1))
 
 def conform(batch: ChangeBatch, table: TableDescriptor) -> ChangeBatch:
     """The batch as one under `table`, a later version with the same primary key."""
-    batch = _relabelled(batch, table)
     old = batch.descriptor
     assert old.primary_key == table.primary_key, (old, table)
     place = {column.id: index for index, column in enumerate(old.visible_columns)}
@@ -60,31 +56,3 @@ def conform(batch: ChangeBatch, table: TableDescriptor) -> ChangeBatch:
         keys=keys,
         columns=pa.RecordBatch.from_arrays(arrays, names=names),
     )
-
-
-def _relabelled(batch: ChangeBatch, table: TableDescriptor) -> ChangeBatch:
-    """The batch with the labels that members of enumerations have in `table`."""
-    types = {column.id: column.type for column in table.visible_columns}
-    changed = {
-        place: labels
-        for place, column in enumerate(batch.descriptor.visible_columns)
-        if column.id in types and (labels := relabelled(column.type, types[column.id]))
-    }
-    if not changed:
-        return batch
-    rows = [
-        None
-        if row is None
-        else tuple(_relabel(value, changed.get(place)) for place, value in enumerate(row))
-        for row in batch.iterate_rows()
-    ]
-    return replace(batch, rows=rows, columns=None, deleted=())
-
-
-def _relabel(value: Datum, labels: Mapping[str, str] | None) -> Datum:
-    match value:
-        case str() if labels is not None:
-            return labels.get(value, value)
-        case list():
-            return [_relabel(item, labels) for item in value]
-    return value

@@ -3,7 +3,6 @@
     ADD COLUMN extra INT8 DEFAULT 7    ALTER TABLE … ADD COLUMN extra bigint DEFAULT 7
     RENAME COLUMN note TO remark       ALTER TABLE … RENAME COLUMN note TO remark
     DROP COLUMN remark                 ALTER TABLE … DROP COLUMN remark
-    ALTER TYPE … RENAME VALUE          UPDATE … SET mood = the new label
     ALTER COLUMN … TYPE                DROP COLUMN, then ADD COLUMN: the backfill brings its values
     TRUNCATE                           TRUNCATE
     ALTER PRIMARY KEY                  another table, which takes the name when it is complete
@@ -20,7 +19,6 @@ from collections.abc import Sequence
 from psycopg import sql
 
 from ....catalog.descriptors.descriptor import Column
-from ....catalog.descriptors.enum_columns import relabelled
 from ....catalog.values.column_types import ColumnType, Datum
 from ....schemafeed.table_events import EventKind, TableEvent
 from ..mirror.gathered import SchemaStep
@@ -104,24 +102,6 @@ def _renames(table: TableSchema, pairs: Sequence[tuple[Column, Column]]) -> list
 def _retyped(table: TableSchema, was: Column, column: Column) -> list[sql.Composed]:
     name = sql.Identifier(column.name)
     type = sql.SQL(type_name(column.type))
-    if labels := relabelled(was.type, column.type):
-        cases = sql.SQL(" ").join(
-            sql.SQL("WHEN {} THEN {}").format(sql.Literal(a), sql.Literal(b))
-            for a, b in labels.items()
-        )
-        if column.type.element is None:
-            text = (
-                "UPDATE {table} SET {name} = CASE {name} {cases} ELSE {name} END "
-                "WHERE {name} IN ({changed})"
-            )
-        else:
-            text = (
-                "UPDATE {table} SET {name} = ARRAY(SELECT CASE item {cases} ELSE item END FROM "
-                "unnest({name}) WITH ORDINALITY AS items (item, place) ORDER BY place) "
-                "WHERE {name} && ARRAY[{changed}]"
-            )
-        changed = sql.SQL(", ").join(map(sql.Literal, labels))
-        return [sql.SQL(text).format(table=table.table, name=name, cases=cases, changed=changed)]
     if type_name(was.type) == type_name(column.type):
         return []
     return [

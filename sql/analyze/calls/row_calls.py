@@ -1,5 +1,5 @@
-"""Calls that do something each time: nextval, currval, setval and lastval as parts of expressions,
-and calls that do something to sessions or keyspaces."""
+"""Calls that do something each time: nextval, currval and setval as parts of expressions, and calls
+that do something to sessions or keyspaces."""
 
 from __future__ import annotations
 
@@ -15,10 +15,17 @@ from ....catalog.values.errors import SQLError
 from ...builtins.session_functions import SESSION_FUNCTIONS, SessionFunction
 from ...syntax.trees import error_at, find_all
 
+COMPUTED = "computed"
+"""What a `Request` for a default that DuckDB computes has in place of a function."""
+
+
+Request = tuple[str, str, tuple[int, bool] | None]
+"""What a row asks for that takes waiting: a function of sequences, the name of the sequence and
+what setval() is given; or COMPUTED and the text of a default that DuckDB computes."""
+
 
 class Generators(Protocol):
-    """Draws values that are different for every row, and answers what expressions ask of sequences,
-    which it knows by the names that they give."""
+    """Draws values that are different for every row, and answers what rows ask for."""
 
     def uuid(self) -> UUID:
         """Returns the value of gen_random_uuid()."""
@@ -32,52 +39,26 @@ class Generators(Protocol):
         """Returns the value of random(): at least 0, and below 1."""
         ...
 
-    def computed(self, text: str) -> object:
-        """The value of a default that DuckDB computes, for one row more."""
+    def ask(self, request: Request) -> object:
+        """Returns the answer, for one row more. Raises ValueNeeded where it is not there yet."""
         ...
-
-    def nextval(self, name: str) -> int: ...
-    def currval(self, name: str) -> int: ...
-    def setval(self, name: str, value: int, called: bool) -> int: ...
-    def lastval(self) -> int: ...
 
 
 class ValueNeeded(Exception):
-    """The statement must be evaluated again when a value has been drawn. Never reaches a client.
+    """The statement must be evaluated again when a request has been answered. Never reaches a
+    client.
 
-    `wanted` is how many values whoever asks knows that it will ask for.
+    `wanted` is how many answers whoever asks knows that it will ask for.
     """
 
     wanted = 1
 
-
-class ExpressionNeeded(ValueNeeded):
-    """Values of an expression that DuckDB evaluates: a default (`row_rules`)."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.text = text
+    def __init__(self, request: Request) -> None:
+        super().__init__(request)
+        self.request = request
 
 
-class SequenceNeeded(ValueNeeded):
-    """Values of a sequence, or the sequence itself.
-
-    `draws` tells a call that needs values, `set_to` one that sets the sequence, from one that only
-    needs to know it.
-    """
-
-    def __init__(
-        self, name: str, *, draws: bool = False, set_to: tuple[int, bool] | None = None
-    ) -> None:
-        super().__init__(name)
-        self.name = name
-        self.draws = draws
-        self.set_to = set_to
-
-
-FUNCTIONS: dict[str, tuple[int, ...]] = {
-    "nextval": (1,), "currval": (1,), "setval": (2, 3), "lastval": (0,)
-}  # fmt: skip
+FUNCTIONS: dict[str, tuple[int, ...]] = {"nextval": (1,), "currval": (1,), "setval": (2, 3)}
 """The functions of sequences, and how many arguments each takes."""
 
 
@@ -94,40 +75,23 @@ def sequence_arguments(call: exp.Expr) -> list[exp.Expr]:
     return given
 
 
-def ask_sequence(function: str, generators: Generators, arguments: Sequence[object]) -> int | None:
+def ask_sequence(function: str, generators: Generators, arguments: Sequence[object]) -> object:
     """Carries a call out; NULL of NULL. Raises SQLError 42804."""
     if None in arguments:
         return None
-    if function == "lastval":
-        return generators.lastval()
     name, *others = arguments
-    if function == "nextval":
-        return generators.nextval(str(name))
-    if function == "currval":
-        return generators.currval(str(name))
+    if not others:
+        return generators.ask((function, str(name), None))
     value, *called = others
     if not isinstance(value, int | Decimal) or value != int(value):
         raise SQLError("42804", f"setval takes a whole number, not {value}")
-    return generators.setval(str(name), int(value), not called or bool(called[0]))
+    given = int(value), not called or bool(called[0])
+    return generators.ask((function, str(name), given))
 
 
 def draws(tree: exp.Expr) -> bool:
     """Whether an expression asks anything of a sequence."""
     return any(map(is_sequence_call, find_all(tree, exp.Anonymous)))
-
-
-def always_evaluated(call: exp.Expr) -> None:
-    """Raises SQLError 0A000 for a call that need not be evaluated for every row."""
-    if call.find_ancestor(*_LAZY) is not None:
-        raise error_at(
-            call,
-            "0A000",
-            f"{call.name.lower()} cannot stand where it may not be evaluated",
-            "Take it out of CASE, COALESCE, AND or OR.",
-        )
-
-
-_LAZY = (exp.Case, exp.If, exp.Coalesce, exp.And, exp.Or)
 
 
 # Calls that do something to sessions or keyspaces, or wait for something, once for each row of a

@@ -27,7 +27,7 @@ from ...analyze.calls.client_functions import ClientFacts
 from ...analyze.scalars import Bindings
 from ...introspection.registry import Introspection
 from ...parse import text_of
-from ...results.results import Result, ResultColumn
+from ...results.results import Result
 from ...runtime.services import Services
 from ...syntax import schema_statements as s
 from ...syntax import statements
@@ -94,7 +94,7 @@ async def create_database(changer: Changer, statement: statements.CreateDatabase
 
 
 async def create_table(changer: Changer, statement: statements.CreateTable) -> str | None:
-    name = await new_table_name(changer, statement.table, statement.temporary)
+    name = await new_table_name(changer, statement.table, temporary=statement.temporary)
     columns = [_column(column) for column in statement.columns]
     created, ignored = await _created(
         changer, statement, name, columns, statement.primary_key, statement.primary_name
@@ -123,7 +123,7 @@ async def _created(
         primary_key=key,
         primary_name=key_name,
         parameters=parameters,
-        temporary=statement.temporary is not None,
+        temporary=statement.temporary,
     )
     with at(_first_position(statement.parameters, statement.table.position)):
         created = await changer.services.catalog.create_table(
@@ -147,7 +147,7 @@ def _column(given: s.ColumnDefinition) -> Column:
 
 async def create_table_as(changer: Changer, statement: statements.CreateTableAs) -> Result:
     """The table and its rows, in the transaction. Its key is hidden."""
-    name = await new_table_name(changer, statement.table, statement.temporary)
+    name = await new_table_name(changer, statement.table, temporary=statement.temporary)
     if statement.if_not_exists and await changer.services.catalog.find(changer.transaction, name):
         raise Skipped(f'relation "{statement.table}" already exists')
     services, user, database = changer.services, changer.user, changer.database
@@ -168,31 +168,15 @@ async def create_table_as(changer: Changer, statement: statements.CreateTableAs)
 
     drawn_from = SequencesOfUser(services, user, database, changer.transaction)
     found = await with_draws_of(drawn_from, bindings, run)
-    table, ignored = await _created(changer, statement, name, _named(statement, found.columns))
-    rows = found.fetch_arrow() if statement.with_data else found.fetch_arrow().slice(0, 0)
-    rules = RowRules.of(table)
+    columns = [Column(id=1, name=column.name, type=column.type) for column in found.columns]
+    table, ignored = await _created(changer, statement, name, columns)
+    rows, rules = found.fetch_arrow(), RowRules.of(table)
     named = rows.rename_columns([column.name for column in table.shown_columns])
     for batch in batches_of(named):
         encoded = await encode_batch(rules, batch, bindings)
         await encoded.apply_in(changer.transaction)
         await asyncio.sleep(0)
-    tag = f"SELECT {rows.num_rows}" if statement.with_data else "CREATE TABLE AS"
-    return Result(tag=tag, row_count=rows.num_rows, notice=ignored)
-
-
-def _named(statement: statements.CreateTableAs, found: Sequence[ResultColumn]) -> list[Column]:
-    """The columns for those that a query has found. Raises SQLError 42601."""
-    if len(statement.columns) > len(found):
-        raise SQLError(
-            "42601",
-            "too many column names were specified",
-            position=statement.table.position,
-        )
-    names = [*statement.columns, *(column.name for column in found[len(statement.columns) :])]
-    return [
-        Column(id=1, name=label, type=column.type)
-        for label, column in zip(names, found, strict=True)
-    ]
+    return Result(tag=f"SELECT {rows.num_rows}", row_count=rows.num_rows, notice=ignored)
 
 
 async def alter(changer: Changer, statement: s.AlterTable) -> str | None:

@@ -10,7 +10,7 @@ type that the statement alone names, so such a plan is made for one execution an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -24,7 +24,6 @@ from ....catalog.rights.privileges import Privilege, securable
 from ....catalog.schema_change.type_change import JOB_KIND, payload_of
 from ....catalog.store.catalog_changes import CatalogChanges
 from ....catalog.store.descriptor_store import DescriptorReader
-from ....catalog.store.view_dependencies import views_of
 from ....catalog.values.column_types import ColumnType, array_of, enum_of
 from ....catalog.values.enum_type import EnumType, new_members
 from ....catalog.values.errors import SQLError
@@ -38,7 +37,6 @@ from ...syntax import schema_statements as s
 from ...syntax.statement import ObjectName, TypeName, UserTypeName
 from ...syntax.trees import parts_in, unsupported, with_parts
 from ..changer import Changer, Skipped, all_of, found_of, skipped
-from .enum_labels import refuse_named_label
 from .schema_changes import AUTO_UNLOCK
 
 
@@ -60,8 +58,8 @@ async def create(changer: Changer, statement: s.CreateEnum) -> None:
     await changer.descriptors.publish(changer.transaction, created)
 
 
-async def alter(changer: Changer, statement: s.AddEnumValue | s.RenameEnumValue) -> None:
-    """ALTER TYPE in the transaction. Tables follow by a job, after its commit."""
+async def add_value(changer: Changer, statement: s.AddEnumValue) -> None:
+    """ALTER TYPE … ADD VALUE in the transaction. Tables follow by a job, after its commit."""
     type = await _find(changer, statement.name)
     if type is None:
         raise unknown(statement.name)
@@ -71,21 +69,15 @@ async def alter(changer: Changer, statement: s.AddEnumValue | s.RenameEnumValue)
             f'type "{type.name}" was already changed in this transaction',
             hint="Change it in transactions of their own.",
         )
-    enum = type.enum
-    match statement:
-        case s.AddEnumValue(label=label):
-            member = enum.find(label)
-            if member is not None and not statement.if_not_exists:
-                raise SQLError("42710", f'enum label "{label}" already exists')
-            if member is not None and member.writable:
-                raise Skipped(f'enum label "{label}" already exists')
-            if member is None:
-                enum = enum.with_member(label, before=statement.before, after=statement.after)
-        case s.RenameEnumValue(label=label, new_label=new_label):
-            enum = enum.renamed_member(label, new_label)
+    enum, label = type.enum, statement.label
+    member = enum.find(label)
+    if member is not None and not statement.if_not_exists:
+        raise SQLError("42710", f'enum label "{label}" already exists')
+    if member is not None and member.writable:
+        raise Skipped(f'enum label "{label}" already exists')
+    if member is None:
+        enum = enum.with_member(label, before=statement.before, after=statement.after)
     users = await _users(changer, type.id)
-    if isinstance(statement, s.RenameEnumValue):
-        await _refuse_views(changer, users, statement.label)
     if not changer.services.store.settings.get(AUTO_UNLOCK):
         for table in users:
             if table.locked:  # the lock of a table covers the types that it uses
@@ -98,20 +90,6 @@ async def alter(changer: Changer, statement: s.AddEnumValue | s.RenameEnumValue)
         description = f"ALTER TYPE {statement.name}"
         job = await jobs.create(changer.transaction, JOB_KIND, description, payload_of(type.id))
         CatalogChanges.of(changer.transaction).jobs.append(job)
-
-
-async def _refuse_views(changer: Changer, tables: Iterable[TableDescriptor], label: str) -> None:
-    """Raises SQLError 2BP01 for a view that reads the tables, itself or by other views, and names
-    the label. A view's query and the tables it reads do not change at one moment."""
-    waiting, seen = list(tables), set[int]()
-    while waiting:
-        table = waiting.pop()
-        if table.id in seen:
-            continue
-        seen.add(table.id)
-        if table.view is not None:
-            refuse_named_label(table, label)
-        waiting += await views_of(changer.descriptors, changer.transaction, table.id)
 
 
 async def drop(changer: Changer, statement: s.DropType) -> str | None:

@@ -3,7 +3,7 @@ key of a table without one, and notices of what is not kept as PostgreSQL keeps 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 from sqlglot import exp
@@ -23,7 +23,7 @@ from ...results.results import QueryEvaluator
 from ...syntax import schema_statements as s
 from ...syntax.statement import TypeName, UserTypeName, at
 from ...syntax.trees import parts_in, position_of
-from ..write.row_rules import compile_check, compile_expression, result_types
+from ..write.row_rules import compile_check, compile_expression, default_type, result_types
 
 EPOCH = Bindings((), ZERO)
 
@@ -74,7 +74,6 @@ def with_default(column: Column, tree: exp.Expr) -> Column:
     tree = without_own_cast(tree, column.type)
     scalar = compile_default(tree)
     if volatile(tree):
-        check_assignable(scalar.type, column.type, column.name, tree)
         return replace(column, default_expression=text_of(tree))
     with at(position_of(tree)):
         datum: Datum = coerce(column.type, scalar.value(EPOCH), column=column.name)
@@ -120,18 +119,6 @@ def with_computed(table: TableDescriptor, column: Column, tree: exp.Expr) -> Col
     return replace(column, computed=text)
 
 
-def defaults_in(statement: object) -> Iterator[exp.Expr]:
-    """The DEFAULT clauses of a statement that makes or alters a table."""
-    for part in parts_in(statement, s.ColumnDefinition, s.SetDefault):
-        match part:
-            case s.ColumnDefinition(default=tree) if tree is not None:
-                yield without_own_cast(tree, column_type(part.type))
-            case s.SetDefault(default=exp.Cast(this=exp.Literal())):
-                pass  # perhaps to the column's enumeration, which is not known yet
-            case s.SetDefault(default=tree) if tree is not None:
-                yield tree
-
-
 # What Python does not evaluate is shown to DuckDB, so that a function that is not there is told of
 # when the table is made, and not by each row that is written.
 
@@ -142,8 +129,14 @@ _NO_TEXTS = (TypeKind.INT8, TypeKind.DECIMAL, *FLOATS, TypeKind.BOOL)
 async def check_expressions(
     before: TableDescriptor | None, table: TableDescriptor, analytics: QueryEvaluator
 ) -> None:
-    """Raises SQLError for checks and computed columns that the table has and `before` had not: as
-    42883 where a function is unknown, 42804 where the type is wrong."""
+    """Raises SQLError for defaults, checks and computed columns that the table has and `before` had
+    not: as 42883 where a function is unknown, 42804 where the type is wrong."""
+    drawn = {c.id: c.default_expression for c in before.columns} if before is not None else {}
+    for column in table.visible_columns:
+        text = column.default_expression
+        if text is not None and drawn.get(column.id) != text:
+            type = await default_type(text, analytics)
+            check_assignable(type, column.type, column.name, exp.null())
     known = {c.id: c.computed for c in before.columns} if before is not None else {}
     computed = [
         (column, compile_expression(table, column.computed, column.type))

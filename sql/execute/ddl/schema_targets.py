@@ -33,7 +33,6 @@ from ....catalog.values.column_types import ColumnType, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ...analyze.columns.column_values import check_assignable
-from ...analyze.default_expressions import default_of
 from ...analyze.scalars import type_of_cast
 from ...parse import columns_in, renamed, text_of, uses_any
 from ...syntax import schema_statements as s
@@ -192,8 +191,6 @@ class TableChanges:
                 f'the type of column "{column.name}" cannot be changed from or to an enumeration',
                 hint="Add a column, fill it by UPDATE, and drop this one.",
             )
-        if column.default_expression is not None:
-            _check_drawn(column, type)
         source = using or exp.cast(
             exp.column(column.name, quoted=True), _type_tree(type.broad.declared_name)
         )
@@ -589,18 +586,6 @@ def _casts_alone(using: exp.Expr | None, column: Column, type: ColumnType) -> bo
         return False
     operand = cast.this.unnest()
     return isinstance(operand, exp.Column) and folded(operand.this) == column.name
-
-
-def _check_drawn(column: Column, type: ColumnType) -> None:
-    """Refuses a type that the column's default, which is drawn for each row, is not of."""
-    try:
-        check_assignable(default_of(column).type, type, column.name, exp.null())
-    except SQLError as error:
-        raise SQLError(
-            "42804",
-            f'default for column "{column.name}" cannot be cast automatically to type {type}',
-            hint="Drop the default, and set another one behind the change.",
-        ) from error
 
 
 def _holds_labels(type: ColumnType) -> bool:

@@ -24,6 +24,7 @@ from ...parse import text_of
 from ...runtime.relations import find_sequence, unknown_relation
 from ...syntax import schema_statements as s
 from ...syntax.statement import ObjectName, at
+from ...syntax.trees import unsupported
 from ..changer import Changer, all_of, found_of, skipped
 from .given_columns import check_identity_type, column_type
 from .schema_targets import TableChanges
@@ -69,8 +70,7 @@ async def alter(changer: Changer, statement: s.AlterSequence) -> None:
 
 
 async def _find(changer: Changer, name: ObjectName) -> SequenceDescriptor | None:
-    services, reader = changer.services, changer.transaction
-    return await find_sequence(services.catalog, reader, name, changer.database)
+    return await find_sequence(changer.services.catalog, changer.reader, name, changer.database)
 
 
 async def _refuse_identity(changer: Changer, sequence: SequenceDescriptor) -> None:
@@ -191,12 +191,8 @@ def _bounds(change: s.SequenceChange, before: SequenceOptions | None) -> tuple[i
     if change.bits is None or change.bits == INT8_BITS:
         return INT8_MIN, INT8_MAX
     if before is not None:
-        raise SQLError(
-            "0A000",
-            "the type of a sequence cannot be changed",
-            hint="Say MINVALUE and MAXVALUE.",
-            position=change.position,
-        )
+        hint = "Say MINVALUE and MAXVALUE."
+        raise unsupported("changing the type of a sequence", change.position, hint)
     largest = 2 ** (change.bits - 1) - 1
     return -largest - 1, largest
 
@@ -247,29 +243,6 @@ async def settle_owned(changer: Changer) -> None:
             await drop_sequence(changer, found)
         else:
             await changer.publish_next(replace(found, owner=(table_id, heir.id)))
-
-
-# Sequences of identity columns
-
-
-def _drawing_from(sequence: s.CreateSequence) -> exp.Expr:
-    """The default of a column that draws from a sequence."""
-    literal = exp.Literal.string(".".join(sequence.name.parts))
-    return exp.Anonymous(this="nextval", expressions=[literal])
-
-
-async def _own_sequence(
-    changer: Changer, table: ObjectName, column: str, options: s.SequenceChange
-) -> s.CreateSequence:
-    """The statement that makes the sequence of an identity column: of the name that its options
-    say, or else of the first that nothing has."""
-    *parents, name = table.parts
-    wanted, number = f"{name}_{column}_seq", 0
-    made = options.name or ObjectName((*parents, wanted), table.position)
-    while options.name is None and (await changer.place_of(made))[2]:
-        number += 1
-        made = ObjectName((*parents, f"{wanted}{number}"), table.position)
-    return s.CreateSequence(name=made, change=options, if_not_exists=False)
 
 
 # ALTER COLUMN … ADD, SET and DROP of identities, and identity columns that are added to a table. A
@@ -361,10 +334,18 @@ async def _create_owned(
     name: ObjectName,
     options: s.SequenceChange,
 ) -> exp.Expr:
-    """Makes the sequence of a column, and says how to draw from it."""
-    made = await _own_sequence(changer, name, column.name, options)
-    await create(changer, made, (table.id, column.id))
-    return _drawing_from(made)
+    """Makes the sequence of a column, of the name that its options say, or else of the first that
+    nothing has, and says how to draw from it."""
+    *parents, last = name.parts
+    wanted, number = f"{last}_{column.name}_seq", 0
+    made = options.name or ObjectName((*parents, wanted), name.position)
+    while options.name is None and (await changer.place_of(made))[2]:
+        number += 1
+        made = ObjectName((*parents, f"{wanted}{number}"), name.position)
+    statement = s.CreateSequence(name=made, change=options, if_not_exists=False)
+    await create(changer, statement, (table.id, column.id))
+    literal = exp.Literal.string(".".join(made.parts))
+    return exp.Anonymous(this="nextval", expressions=[literal])
 
 
 def _refuse_added(table: TableDescriptor, column: Column) -> None:

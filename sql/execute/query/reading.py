@@ -15,7 +15,7 @@ import pyarrow as pa
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.rows.index_codec import index_codec_for
 from ....catalog.rows.row_codec import RowCodec, codec_for
-from ....catalog.values.arrow_columns import column_array
+from ....catalog.values.arrow_columns import column_array, column_datums
 from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
 from ....catalog.values.physical import to_physical
@@ -25,7 +25,7 @@ from ....kvlayer.transaction_modes import WhenLocked
 from ....kvlayer.txn import Transaction
 from ...access.key_access import KeyAccess, TooManyRows
 from ...access.predicates import bind_predicates
-from ...analyze.calls.row_calls import ValueNeeded
+from ...analyze.calls.row_calls import ValueNeeded, ask_sequence
 from ...analyze.columns.output_columns import with_origins
 from ...analyze.given_tables import is_virtual
 from ...analyze.scalars import Bindings, Scalar
@@ -58,6 +58,9 @@ POINTS_WIDE = 4
 JOINED_FOR_DUCKDB_MAX = 10_000
 """So many reads by key take a fifth of a second, as a full scan of 60,000 rows does: from there on
 DuckDB is given all rows."""
+
+OPERAND_ROWS = 1024
+"""Rows whose operands of calls are Python values together."""
 
 KeyedRow = tuple[bytes, Row]
 
@@ -281,7 +284,6 @@ def point_read_applies(plan: SelectPlan) -> bool:
     native = plan.native
     return (
         native is not None
-        and plan.drawn is None
         and plan.locking is None
         and native.limit is None
         and native.offset is None
@@ -480,53 +482,48 @@ async def _read(
 
 async def with_draws(found: Answer, drawn: DrawnItems, bindings: Bindings) -> Answer:
     """Returns the rows of a query's items, computed from the rows of the query without draws.
-    Raises SequenceNeeded where a statement has not drawn enough yet."""
+    Raises ValueNeeded where a statement has not drawn enough yet."""
     width = len(found.columns) - drawn.operand_count
-    operands = Answer(found.columns[width:], found.table.select(range(width, len(found.columns))))
-    given = Result(tag="", columns=operands.columns, table=operands.table).fetch_rows()
-    given = given if drawn.operand_count else [()] * found.table.num_rows
-    values = await _called(drawn, given, bindings) or _draw(drawn, given, bindings)
-    types = [draw.type for draw in drawn.draws]
+    values = await _drawn(drawn, found, bindings)
     columns, arrays = list(found.columns[:width]), list(found.table.columns[:width])
-    for number, (at, type) in enumerate(zip(drawn.places, types, strict=True)):
-        assert type is not None, drawn
-        place = at if at >= 0 else width + at
-        column = [to_physical(type, row[number]) for row in values]
-        arrays[place] = pa.chunked_array([column_array(type, column)])
-        columns[place] = ResultColumn(columns[place].name, type)
+    for number, (place, draw) in enumerate(zip(drawn.places, drawn.draws, strict=True)):
+        column = [to_physical(draw.type, row[number]) for row in values]
+        arrays[place] = pa.chunked_array([column_array(draw.type, column)])
+        columns[place] = ResultColumn(columns[place].name, draw.type)
     return Answer(tuple(columns), pa.Table.from_arrays(arrays, schema=arrow_schema(columns)))
 
 
-def _draw(drawn: DrawnItems, given: Sequence[Row], bindings: Bindings) -> list[Row]:
-    """The drawn values of each row of operands."""
+async def _drawn(drawn: DrawnItems, found: Answer, bindings: Bindings) -> list[Row]:
+    """The drawn values of each row of operands, and the results of its session calls."""
     rows: list[Row] = []
-    draws = [draw for draw in drawn.draws if isinstance(draw, Scalar)]
     try:
-        for row in given:
-            rows.append(tuple([draw.evaluate(row, bindings) for draw in draws]))  # type: ignore[misc]
+        for row in _operands(drawn, found):
+            rows.append(tuple([await _call(draw, row, bindings) for draw in drawn.draws]))
     except ValueNeeded as needed:
-        needed.wanted = len(given) - len(rows)
+        needed.wanted = found.table.num_rows - len(rows)
         raise
     return rows
 
 
-async def _called(drawn: DrawnItems, given: Sequence[Row], bindings: Bindings) -> list[Row]:
-    """Returns the results of session calls, row by row; no rows where the items hold none."""
-    calls = [draw for draw in drawn.draws if isinstance(draw, DrawnCall)]
-    rows: list[Row] = []
-    for row in given if calls else ():
-        rows.append(tuple([await _call(call, row, bindings) for call in calls]))
-    return rows
+def _operands(drawn: DrawnItems, found: Answer) -> Iterator[Row]:
+    """Yields the operands of each row, read in pieces: most values are lacking at the first row."""
+    places = range(len(found.columns) - drawn.operand_count, len(found.columns))
+    for batch in found.table.to_batches(max_chunksize=OPERAND_ROWS):
+        given = [column_datums(found.columns[place].type, batch.column(place)) for place in places]
+        yield from zip(*given, strict=True) if given else [()] * batch.num_rows
 
 
 async def _call(call: DrawnCall, row: Row, bindings: Bindings) -> Datum:
+    arguments = call.texts or [row[place] for place in call.places]
+    if call.function is None:
+        assert bindings.generators is not None, "a sequence is asked without generators"
+        return ask_sequence(call.name, bindings.generators, arguments)
     if bindings.calls is None:
         raise SQLError(
             "0A000",
             f"{call.name} cannot be called by a statement that writes",
             hint="Call it in a SELECT.",
         )
-    arguments = [row[place] for place in call.places]
     if None in (arguments[:1] if call.function.lenient else arguments):
         return None
     return await bindings.calls.call(call.name, arguments)

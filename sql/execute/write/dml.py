@@ -326,8 +326,6 @@ async def _find(
         return await sliced(rows, lambda: _matching(finder, rows, bindings)), ()
     assert finder.analytic is not None, finder
     answer = await reading.run_analytic(finder.analytic, transaction, bindings)
-    if finder.drawn is not None:
-        answer = await reading.with_draws(answer, finder.drawn, bindings)
     width = len(finder.descriptor.visible_columns)
     many = answer.table.num_rows > SLICE_ROWS or answer.table.nbytes > SLICE_BYTES
     return await in_slices_where(many, lambda: _keyed(finder.codec, answer, width))

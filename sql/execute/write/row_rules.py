@@ -16,7 +16,7 @@ are durable before they are seen, and the store's random numbers follow its seed
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -41,7 +41,7 @@ from ...access.predicates import (
 )
 from ...analyze import default_expressions
 from ...analyze.binder import check_columns, row_scope
-from ...analyze.calls.row_calls import always_evaluated, is_sequence_call
+from ...analyze.calls.row_calls import is_sequence_call
 from ...analyze.enum_casts import bind_row_casts
 from ...analyze.given_tables import given_table
 from ...analyze.scalars import Bindings, NotNative, Scalar, compile_scalar
@@ -382,7 +382,7 @@ def violation(table: TableDescriptor, check: CheckConstraint) -> SQLError:
 
 async def computed_values(text: str, count: int, bindings: Bindings) -> Sequence[object]:
     """Returns `count` values of a default that takes more than Python, each of a row of its own.
-    Raises SQLError, and SequenceNeeded where the generators do."""
+    Raises SQLError, and ValueNeeded where the generators do."""
     drawn, asked = _compiled(text)
     rows: list[Row] = [
         (number, *[scalar.evaluate((), bindings) for scalar in drawn])  # type: ignore[arg-type]
@@ -392,13 +392,14 @@ async def computed_values(text: str, count: int, bindings: Bindings) -> Sequence
     return values if drawn else values * count  # the same for every row
 
 
-async def note_types(trees: Iterable[exp.Expr], analytics: QueryEvaluator) -> None:
-    """Notes the types of defaults that DuckDB computes. Raises DuckDB's errors as SQLError, such
-    as 42883 for an unknown function."""
-    for tree in trees:
-        default_expressions.compile_default(tree)  # refuses what no default may be
-        if default_expressions.computed(tree):
-            (tree.meta[default_expressions.RESULT_TYPE],) = await _compile(tree)[1].types(analytics)
+async def default_type(text: str, analytics: QueryEvaluator) -> ColumnType | None:
+    """Returns the type of a default that is drawn for each row; None for one that takes any. Raises
+    DuckDB's errors as SQLError, such as 42883 for an unknown function."""
+    tree = parse_expression(text)
+    if not default_expressions.computed(tree):
+        return default_expressions.compile_default(tree).type
+    (found,) = await _compile(tree)[1].types(analytics)
+    return found
 
 
 _Compiled = tuple[Sequence[Scalar], _AnalyticExpressions]
@@ -412,8 +413,7 @@ def _compiled(text: str) -> _Compiled:
 
 
 def _compile(tree: exp.Expr) -> _Compiled:
-    """A column, `$0` and so on, stands in the expression for each call that draws. Raises SQLError
-    0A000 for a sequence's value that need not be drawn for every row."""
+    """A column, `$0` and so on, stands in the expression for each call that draws."""
     made = exp.Paren(this=tree.copy())
     drawn: list[Scalar] = []
     columns: list[tuple[str, ColumnType]] = []
@@ -422,7 +422,6 @@ def _compile(tree: exp.Expr) -> _Compiled:
         if scalar is None:
             if not is_sequence_call(node):
                 continue
-            always_evaluated(node)
             scalar = compile_scalar(node, {})
         name = f"${len(drawn)}"
         drawn.append(scalar)

@@ -7,7 +7,7 @@ an identity column is part of its table: whoever may INSERT there draws from it.
 
 A statement is evaluated without waiting, and a sequence's next value is a write that must be
 durable before anybody sees it. So the functions answer from what the statement has
-*drawn* already; where that is not enough they raise `SequenceNeeded`, the values are drawn, and the
+*drawn* already; where that is not enough they raise `ValueNeeded`, the values are drawn, and the
 statement is evaluated anew, with the same answers as far as it came:
 
     INSERT INTO t SELECT of three rows     needs 1, draws it   needs 2, draws two   1, 2, 3
@@ -19,9 +19,9 @@ are drawn in the same way.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -35,7 +35,7 @@ from ....catalog.store.catalog_changes import CatalogChanges
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import StoreAccess, Transaction, committed
 from ....kvlayer.errors import RetryableTransaction
-from ...analyze.calls.row_calls import ExpressionNeeded, SequenceNeeded, ValueNeeded
+from ...analyze.calls.row_calls import COMPUTED, Request, ValueNeeded
 from ...analyze.scalars import Bindings
 from ...plan.needs import refused
 from ...runtime.authorization import current_rights
@@ -79,8 +79,8 @@ class StoredSequences:
                 return found
         raise SQLError("42P01", f'relation "{name}" does not exist')
 
-    async def check(self, sequence: SequenceDescriptor, needed: SequenceNeeded) -> None:
-        """Raises SQLError where the values are not for who asks: the store may have all."""
+    async def check(self, sequence: SequenceDescriptor, function: str) -> None:
+        """Raises SQLError where who asks may not call the function: the store may call all."""
 
     async def draw(self, sequence: SequenceDescriptor, count: int) -> list[int]:
         """The next values, one at least. Raises SQLError 2200H where there are no more."""
@@ -172,6 +172,14 @@ def _wrapped(sequence: SequenceDescriptor) -> int:
     )
 
 
+_ANY_OF = {
+    "nextval": Privilege.USAGE | Privilege.UPDATE,
+    "currval": Privilege.USAGE | Privilege.SELECT,
+    "setval": Privilege.UPDATE,
+}
+"""The rights of which one is enough to call a function."""
+
+
 class SequencesOfUser(StoredSequences):
     """The sequences of a user's statements, by the rights that the open transaction sees."""
 
@@ -189,20 +197,17 @@ class SequencesOfUser(StoredSequences):
         self._user = user
         self._reads_only = reads_only
 
-    async def check(self, sequence: SequenceDescriptor, needed: SequenceNeeded) -> None:
+    async def check(self, sequence: SequenceDescriptor, function: str) -> None:
         """Raises SQLError 42501, and 25006 for what writes where nothing may."""
-        if self._reads_only and (needed.draws or needed.set_to is not None):
-            what = "nextval()" if needed.draws else "setval()"
-            raise SQLError("25006", f"cannot execute {what} in a read-only transaction")
+        if self._reads_only and function != "currval":
+            raise SQLError("25006", f"cannot execute {function}() in a read-only transaction")
         if self._user == ROOT:
             return
-        any_of = Privilege.UPDATE  # one of these is enough
-        if needed.set_to is None:
-            any_of = Privilege.USAGE | (Privilege.UPDATE if needed.draws else Privilege.SELECT)
+        any_of = _ANY_OF[function]
         rights = await current_rights(self._services, self.opened)
         if rights.held(self._user, securable(sequence)) & any_of:
             return
-        if needed.draws and sequence.owner is not None:
+        if function == "nextval" and sequence.owner is not None:
             table = await self._identity_table(*sequence.owner)
             if table and rights.held(self._user, securable(table)) & Privilege.INSERT:
                 return
@@ -220,26 +225,19 @@ class SequencesOfUser(StoredSequences):
 
 @dataclass(slots=True)
 class SessionSequences:
-    """The values that a session has drawn: the last of each sequence, and the last of all."""
+    """The values that a session has drawn: the last of each sequence."""
 
     current: dict[int, int] = field(default_factory=dict)
-    last: int | None = None
     _kept: dict[int, tuple[int, list[int]]] = field(default_factory=dict)
     """Values drawn in advance, by sequence, with the sequence's version. CACHE says how many."""
 
     def take(self, sequence: SequenceDescriptor) -> list[int]:
-        """A value drawn in advance; None where there is none, or the sequence was altered since."""
+        """The values drawn in advance; none where the sequence was altered since."""
         version, values = self._kept.pop(sequence.id, (0, []))
         return values if version == sequence.version else []
 
     def keep(self, sequence: SequenceDescriptor, values: list[int]) -> None:
         self._kept[sequence.id] = (sequence.version, values)
-
-    def forget(self) -> None:
-        """As in a new session."""
-        self.current.clear()
-        self.last = None
-        self._kept.clear()
 
 
 class DrawnValues:
@@ -257,42 +255,26 @@ class DrawnValues:
         self.uuid, self.rowid, self.random = base.uuid, base.rowid, base.random
         self._store = store
         self._session = session or SessionSequences()
-        self._computed: dict[str, list[object]] = {}
-        self._computed_used: dict[str, int] = {}
         self._known: dict[str, SequenceDescriptor] = {}
-        self._drawn: dict[str, list[int]] = {}
-        self._used: dict[str, int] = {}
-        self._set: list[int] = []
-        self._sets_used = 0
+        self._answers: dict[Request, list[object]] = {}
+        self._left: dict[Request, Iterator[object]] = {}
+        """The answers that this evaluation has not asked for yet."""
 
-    def computed(self, text: str) -> object:
-        place, values = self._computed_used.get(text, 0), self._computed.get(text, ())
-        if place >= len(values):
-            raise ExpressionNeeded(text)
-        self._computed_used[text] = place + 1
-        return values[place]
+    def ask(self, request: Request) -> object:
+        function, name, given = request
+        if function == "currval":
+            return self._current(request)
+        for answer in self._left.get(request, ()):
+            if function == "nextval" or (given is not None and given[1]):
+                assert isinstance(answer, int), request
+                self._session.current[self._known[name].id] = answer
+            return answer
+        raise ValueNeeded(request)
 
-    def nextval(self, name: str) -> int:
-        place, drawn = self._used.get(name, 0), self._drawn.get(name, ())
-        if place >= len(drawn):
-            raise SequenceNeeded(name, draws=True)
-        self._used[name] = place + 1
-        value = drawn[place]
-        self._note(name, value)
-        return value
-
-    def setval(self, name: str, value: int, called: bool) -> int:
-        if self._sets_used >= len(self._set):
-            raise SequenceNeeded(name, set_to=(value, called))
-        self._sets_used += 1
-        if called:
-            self._note(name, value)
-        return value
-
-    def currval(self, name: str) -> int:
-        sequence = self._known.get(name)
+    def _current(self, request: Request) -> int:
+        sequence = self._known.get(request[1])
         if sequence is None:
-            raise SequenceNeeded(name)
+            raise ValueNeeded(request)
         value = self._session.current.get(sequence.id)
         if value is None:
             raise SQLError(
@@ -300,21 +282,10 @@ class DrawnValues:
             )
         return value
 
-    def lastval(self) -> int:
-        if self._session.last is None:
-            raise SQLError("55000", "lastval is not yet defined in this session")
-        return self._session.last
-
-    def _note(self, name: str, value: int) -> None:
-        self._session.current[self._known[name].id] = value
-        self._session.last = value
-
     async def run(self, work: Callable[[], Awaitable[T]]) -> T:
         """The result of `work`, evaluated again until all the values that it draws are there."""
         while True:
-            self._used.clear()
-            self._computed_used.clear()
-            self._sets_used = 0
+            self._left = {request: iter(found) for request, found in self._answers.items()}
             try:
                 result = await work()
             except ValueNeeded as needed:
@@ -324,46 +295,46 @@ class DrawnValues:
             return result
 
     async def _answer(self, needed: ValueNeeded) -> None:
-        if isinstance(needed, ExpressionNeeded):
-            await self._compute(needed)
+        function, name, given = needed.request
+        answers = self._answers.setdefault(needed.request, [])
+        enough = max(len(answers), needed.wanted)
+        if function == COMPUTED:
+            answers += await self._computed(name, enough)
             return
-        assert isinstance(needed, SequenceNeeded), needed
-        if needed.name not in self._known:
-            self._known[needed.name] = await self._store.find(needed.name)
-        sequence = self._known[needed.name]
-        await self._store.check(sequence, needed)
-        if needed.set_to is not None:
-            value, called = needed.set_to
+        if name not in self._known:
+            self._known[name] = await self._store.find(name)
+        sequence = self._known[name]
+        await self._store.check(sequence, function)
+        if given is not None:
+            value, called = given
             await self._store.set_value(sequence, value, called=called)
             self._session.take(sequence)
-            self._set.append(value)
-        elif needed.draws:
-            drawn = self._drawn.setdefault(needed.name, [])
-            if kept := self._session.take(sequence):
-                drawn += kept
-                return
-            enough = len(drawn) + max(len(drawn), needed.wanted, sequence.options.cache)
+            answers.append(value)
+        elif function == "nextval":
+            drawn = self._session.take(sequence)
+            enough = 0 if drawn else max(enough, sequence.options.cache)
             while len(drawn) < enough:
                 count = min(enough - len(drawn), DRAWN_AT_ONCE_MAX)
                 drawn += await self._store.draw(sequence, count)
+            answers += drawn
 
-    async def _compute(self, needed: ExpressionNeeded) -> None:
-        """Computes more values of an expression, with draws of its own."""
-        values = self._computed.setdefault(needed.text, [])
-        count = max(len(values), needed.wanted)
+    async def _computed(self, text: str, count: int) -> Sequence[object]:
+        """More values of an expression, with draws of its own."""
         inner = DrawnValues(self._bindings, self._store, self._session)
         drawing = replace(self._bindings, generators=inner)
-        values += await inner.run(lambda: computed_values(needed.text, count, drawing))
+        return await inner.run(lambda: computed_values(text, count, drawing))
 
     async def _give_back(self) -> None:
-        for name, drawn in self._drawn.items():
-            left = drawn[self._used.get(name, 0) :]
+        for (function, name, _), rest in self._left.items():
+            left = cast(list[int], [*rest])
+            if not left or function != "nextval":
+                continue
             sequence = self._known[name]
-            if left and sequence.options.cache > 1:
+            if sequence.options.cache > 1:
                 self._session.keep(sequence, left)
-            elif left:
+            else:
                 await self._store.give_back(sequence, _unbroken(left, sequence.options.increment))
-        self._drawn.clear()
+        self._answers.clear()
 
 
 def _unbroken(values: list[int], increment: int) -> list[int]:

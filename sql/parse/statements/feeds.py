@@ -49,7 +49,7 @@ _VOLATILE_NODES: dict[type[exp.Expr], str] = {exp.Rand: "random", exp.Uuid: "gen
 _VOLATILE = frozenset(
     """
     gen_random_uuid random setseed unique_rowid clock_timestamp timeofday txid_current pg_sleep
-    nextval currval setval lastval set_config
+    nextval currval setval set_config
     """.split()  # noqa: SIM905 (a list of words is read as such)
 )
 

@@ -24,10 +24,9 @@ from ...syntax.statement import ObjectName, rows_of
 from ...syntax.trees import unsupported
 from ..cursor import Cursor
 from ..kinds import define, define_rules, itself, kind, object_name, padded, refused, refuses
-from ..kinds import query as read_query
 from ..queries import parse_tree
 from ..rules import Make, Row, Rules
-from .tables import INDEX, index_definition
+from .tables import INDEX, index_definition, stored_query
 
 _IF = "if_exists:[IF EXISTS]"
 _UNLESS = "if_not_exists:[IF NOT EXISTS]"
@@ -164,15 +163,7 @@ def _view_query(cursor: Cursor) -> str:
             "Views are only read: there is nothing to check.",
         )
     mark = cursor.index
-    query = read_query(cursor)
-    if query.as_of is not None:
-        raise SQLError(
-            "0A000",
-            "a view does not read the past",
-            hint="Write AS OF SYSTEM TIME where the view is read.",
-            position=query.as_of.position,
-        )
-    if query.locks:
+    if stored_query(cursor).locks:
         raise SQLError("0A000", "a view cannot lock rows", hint="Leave FOR UPDATE out.")
     cursor.index = mark
     return padded(cursor, "a query")
@@ -196,6 +187,10 @@ SCHEMAS: tuple[Row, ...] = (
             refused(f"ALTER {kind} … RENAME TO", "Drop it, and create it by its new name."),
         )
         for kind in ("SEQUENCE", "TYPE", "VIEW")
+    ),
+    (
+        "ALTER TYPE _:type ^ RENAME VALUE _:rest",
+        refused("ALTER TYPE … RENAME VALUE", "Add the new value, and UPDATE the rows to it."),
     ),
     (f"ALTER TABLE {_IF} [ONLY] table:table commands:alteration,… text:whole_text", AlterTable),
     (

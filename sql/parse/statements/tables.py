@@ -3,13 +3,12 @@ of queries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
 from sqlglot import exp
 
-from ....catalog.descriptors.temporary_schema import TEMPORARY
 from ....catalog.values.errors import SQLError
 from ...syntax.schema_statements import (
     CHECK,
@@ -23,11 +22,10 @@ from ...syntax.schema_statements import (
     TableConstraint,
 )
 from ...syntax.statement import ObjectName, TypeName, rows_of
-from ...syntax.statements import CreateTable, CreateTableAs, OnCommit, Query
+from ...syntax.statements import CreateTable, CreateTableAs, Query
 from ...syntax.trees import unsupported
 from .. import kinds
 from ..cursor import Cursor
-from ..queries import parse_query
 from ..rules import Row, Rules
 
 # Sequences.
@@ -230,6 +228,8 @@ _TWICE = {
     "computed": "multiple generation clauses specified",
     "identity": "multiple identity specifications",
 }
+_VALUED = {"default": "default", "identity": "identity", "computed": "computed value"}
+"""The clauses of which one says what values a column has, and what errors call them."""
 
 
 def _check(columns: tuple[str, ...], **fields: object) -> Check:
@@ -261,13 +261,16 @@ def _column(cursor: Cursor) -> ColumnDefinition:
             if field in _TWICE and said.get(field, value) is not value:
                 raise conflict(_TWICE[field], here)
         said |= clause
-    if "identity" in said or type.name in SERIALS:
-        _check_drawn(said, type, conflict)
-    if "primary_key" in said and said.get("nullable"):
+    serial = type.name in SERIALS
+    valued = ["serial"] * serial + [words for field, words in _VALUED.items() if field in said]
+    if len(valued) > 1:
+        raise conflict(f"both {valued[0]} and {valued[1]} specified")
+    drawn = serial or "identity" in said
+    if said.get("nullable") and (drawn or "primary_key" in said):
         raise conflict("conflicting NULL/NOT NULL declarations")
-    if "default" in said and "computed" in said:
-        raise conflict("both default and computed value specified")
-    if type.name in SERIALS:
+    if drawn:
+        said["nullable"] = False
+    if serial:
         said["default"] = exp.Anonymous(this="unique_rowid", expressions=[])
         type = TypeName("int8", (), type.position)
     return ColumnDefinition(
@@ -277,22 +280,6 @@ def _column(cursor: Cursor) -> ColumnDefinition:
         position=position,
         **said,  # type: ignore[arg-type]
     )
-
-
-def _check_drawn(
-    said: dict[str, object], type: TypeName, conflict: Callable[[str], SQLError]
-) -> None:
-    """An identity's and a serial's values are drawn, and never NULL. Raises SQLError 42601."""
-    serial = type.name in SERIALS
-    if "identity" in said and (serial or "default" in said):
-        raise conflict("both default and identity specified")
-    if "default" in said or (serial and "computed" in said):
-        raise conflict("multiple default values specified")
-    if "computed" in said:
-        raise conflict("both identity and computed value specified")
-    if said.get("nullable") is True:
-        raise conflict("conflicting NULL/NOT NULL declarations")
-    said["nullable"] = False
 
 
 # Tables.
@@ -330,54 +317,26 @@ kinds.define_rules(
         expected="a column's name",
     ),
 )  # fmt: skip
-kinds.define_rules(
-    "ends", kinds.one_of({end.value: end for end in OnCommit}, "PRESERVE ROWS, DELETE ROWS or DROP")
-)
+kinds.refuses("ends", "ON", "ON COMMIT", "The table ends with its session, or by DROP TABLE.")
 
 
-@kinds.kind("filled")
-def _filled(cursor: Cursor) -> tuple[Query, bool]:
-    """`AS query [WITH [NO] DATA]`, and whether the table is to have its rows."""
-    if not cursor.accept("as"):
-        listed = cursor.keys[cursor.index - 1] == ")"
-        cursor.fail("AS, or a type behind each column" if listed else "AS")
-    tokens = cursor.rest()
-    words = [token.text.lower() for token in tokens[-3:]]
-    empty = words == ["with", "no", "data"]
-    if empty or words[-2:] == ["with", "data"]:
-        tokens = tokens[: -3 if empty else -2]
-    if not tokens:
-        cursor.fail("a query")
-    query = parse_query(cursor.text, tokens)
+@kinds.kind("stored_query", kinds.begins_query)
+def stored_query(cursor: Cursor) -> Query:
+    """The query of a view, or of CREATE TABLE AS. Raises SQLError 0A000 where it reads the past."""
+    query = kinds.query(cursor)
     if query.as_of is not None:
         raise SQLError(
             "0A000",
-            "CREATE TABLE AS does not read the past",
-            hint="Create the table, and load what SELECT … AS OF SYSTEM TIME returns.",
+            "what is made of a query does not read the past",
+            hint="Write AS OF SYSTEM TIME where the view or the table is read.",
             position=query.as_of.position,
         )
-    return query, not empty
-
-
-def _lifetime(table: ObjectName, temporary: bool, ends: OnCommit | None) -> OnCommit | None:
-    """The fate of a temporary table at the end of a transaction; None for all others."""
-    *schema, _ = table.parts
-    if temporary and schema not in ([], [TEMPORARY]):
-        message = "cannot create temporary relation in non-temporary schema"
-        raise SQLError("42P16", message, position=table.position)
-    if temporary or table.parts[0] == TEMPORARY:
-        return ends or OnCommit.PRESERVE
-    if ends is not None:
-        message = "ON COMMIT can only be used on temporary tables"
-        raise SQLError("42P16", message, position=table.position)
-    return None
+    return query
 
 
 def _table(
     table: ObjectName,
-    temporary: bool,
     elements: tuple[ColumnDefinition | _Key | TableConstraint, ...],
-    ends: OnCommit | None,
     **fields: object,
 ) -> CreateTable:
     columns = tuple(each for each in elements if isinstance(each, ColumnDefinition))
@@ -392,23 +351,6 @@ def _table(
         primary_key=keys[0].columns if keys else (),
         primary_name=keys[0].name if keys else None,
         elements=tuple(each for each in elements if not isinstance(each, ColumnDefinition | _Key)),
-        temporary=_lifetime(table, temporary, ends),
-        **fields,  # type: ignore[arg-type]
-    )
-
-
-def _table_as(
-    table: ObjectName,
-    temporary: bool,
-    filled: tuple[Query, bool],
-    ends: OnCommit | None,
-    **fields: object,
-) -> CreateTableAs:
-    return CreateTableAs(
-        table=table,
-        query=filled[0],
-        with_data=filled[1],
-        temporary=_lifetime(table, temporary, ends),
         **fields,  # type: ignore[arg-type]
     )
 
@@ -419,13 +361,11 @@ _TABLE = (
 )
 TABLES: tuple[Row, ...] = (
     (
-        f"{_TABLE} elements:(element,…) [WITH parameters:(parameter,…)] [_:divided] "
-        "[ON COMMIT ends:ends]",
+        f"{_TABLE} elements:(element,…) [WITH parameters:(parameter,…)] [_:divided] [_:ends]",
         _table,
     ),
     (
-        f"{_TABLE} [columns:(column,…)] [WITH parameters:(option,…)] [ON COMMIT ends:ends] "
-        "filled:filled",
-        _table_as,
+        f"{_TABLE} [WITH parameters:(option,…)] [_:ends] AS query:stored_query",
+        CreateTableAs,
     ),
 )

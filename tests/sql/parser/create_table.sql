@@ -1,10 +1,10 @@
 CREATE TABLE t (k INT8 PRIMARY KEY, v STRING)
 ----
-CreateTable(table=ObjectName(parts=('t'), position=14), columns=(ColumnDefinition(name='k', type=TypeName(name='int8', arguments=(), position=19), nullable=None, default=None, primary_key=True, position=17, computed=None, constraints=(), hidden=False, identity=None, primary_name=None), ColumnDefinition(name='v', type=TypeName(name='string', arguments=(), position=39), nullable=None, default=None, primary_key=False, position=37, computed=None, constraints=(), hidden=False, identity=None, primary_name=None)), primary_key=('k'), if_not_exists=False, parameters=(), primary_name=None, elements=(), temporary=None)
+CreateTable(table=ObjectName(parts=('t'), position=14), columns=(ColumnDefinition(name='k', type=TypeName(name='int8', arguments=(), position=19), nullable=None, default=None, primary_key=True, position=17, computed=None, constraints=(), hidden=False, identity=None, primary_name=None), ColumnDefinition(name='v', type=TypeName(name='string', arguments=(), position=39), nullable=None, default=None, primary_key=False, position=37, computed=None, constraints=(), hidden=False, identity=None, primary_name=None)), primary_key=('k'), if_not_exists=False, parameters=(), primary_name=None, elements=(), temporary=False)
 
 create table if not exists db.public."T x" (a numeric(10, 2) not null default -1.5, b double precision null default now(), c timestamp with time zone default '2020-01-01'::timestamptz not null, constraint pk primary key (a, "B")) with (schema_locked = true, fillfactor = 70, note = 'x')
 ----
-CreateTable(table=ObjectName(parts=('db', 'public', 'T x'), position=28), columns=(ColumnDefinition(name='a', type=TypeName(name='numeric', arguments=(10, 2), position=47), nullable=False, default=‹-1.5›, primary_key=False, position=45, computed=None, constraints=(), hidden=False, identity=None, primary_name=None), ColumnDefinition(name='b', type=TypeName(name='double precision', arguments=(), position=87), nullable=True, default=‹CURRENT_TIMESTAMP›, primary_key=False, position=85, computed=None, constraints=(), hidden=False, identity=None, primary_name=None), ColumnDefinition(name='c', type=TypeName(name='timestamp with time zone', arguments=(), position=126), nullable=False, default=‹CAST('2020-01-01' AS TIMESTAMPTZ)›, primary_key=False, position=124, computed=None, constraints=(), hidden=False, identity=None, primary_name=None)), primary_key=('a', 'B'), if_not_exists=True, parameters=(Option(name='schema_locked', value='true', position=237), Option(name='fillfactor', value='70', position=259), Option(name='note', value='x', position=276)), primary_name='pk', elements=(), temporary=None)
+CreateTable(table=ObjectName(parts=('db', 'public', 'T x'), position=28), columns=(ColumnDefinition(name='a', type=TypeName(name='numeric', arguments=(10, 2), position=47), nullable=False, default=‹-1.5›, primary_key=False, position=45, computed=None, constraints=(), hidden=False, identity=None, primary_name=None), ColumnDefinition(name='b', type=TypeName(name='double precision', arguments=(), position=87), nullable=True, default=‹CURRENT_TIMESTAMP›, primary_key=False, position=85, computed=None, constraints=(), hidden=False, identity=None, primary_name=None), ColumnDefinition(name='c', type=TypeName(name='timestamp with time zone', arguments=(), position=126), nullable=False, default=‹CAST('2020-01-01' AS TIMESTAMPTZ)›, primary_key=False, position=124, computed=None, constraints=(), hidden=False, identity=None, primary_name=None)), primary_key=('a', 'B'), if_not_exists=True, parameters=(Option(name='schema_locked', value='true', position=237), Option(name='fillfactor', value='70', position=259), Option(name='note', value='x', position=276)), primary_name='pk', elements=(), temporary=False)
 
 CREATE TABLE t (k INT8
 ----
@@ -13,12 +13,12 @@ HINT: Expected ")".
 
 CREATE TABLE t (k)
 ----
-position 19: syntax error at end of input (SQLSTATE 42601)
-HINT: Expected AS, or a type behind each column.
+position 18: syntax error at or near ")" (SQLSTATE 42601)
+HINT: Expected a column's type.
 
 CREATE TABLE t (k INT8 UNIQUE)
 ----
-CreateTable(table=ObjectName(parts=('t'), position=14), columns=(ColumnDefinition(name='k', type=TypeName(name='int8', arguments=(), position=19), nullable=None, default=None, primary_key=False, position=17, computed=None, constraints=(IndexDefinition(name=None, columns=('k'), position=24, unique=True, constraint=True, storing=(), descending=())), hidden=False, identity=None, primary_name=None)), primary_key=(), if_not_exists=False, parameters=(), primary_name=None, elements=(), temporary=None)
+CreateTable(table=ObjectName(parts=('t'), position=14), columns=(ColumnDefinition(name='k', type=TypeName(name='int8', arguments=(), position=19), nullable=None, default=None, primary_key=False, position=17, computed=None, constraints=(IndexDefinition(name=None, columns=('k'), position=24, unique=True, constraint=True, storing=(), descending=())), hidden=False, identity=None, primary_name=None)), primary_key=(), if_not_exists=False, parameters=(), primary_name=None, elements=(), temporary=False)
 
 CREATE TABLE select (k INT8)
 ----
@@ -35,7 +35,7 @@ position 29: conflicting NULL/NOT NULL declarations for column "k" (SQLSTATE 426
 
 CREATE TABLE t (a INT8[])
 ----
-CreateTable(table=ObjectName(parts=('t'), position=14), columns=(ColumnDefinition(name='a', type=TypeName(name='int8[]', arguments=(), position=19), nullable=None, default=None, primary_key=False, position=17, computed=None, constraints=(), hidden=False, identity=None, primary_name=None)), primary_key=(), if_not_exists=False, parameters=(), primary_name=None, elements=(), temporary=None)
+CreateTable(table=ObjectName(parts=('t'), position=14), columns=(ColumnDefinition(name='a', type=TypeName(name='int8[]', arguments=(), position=19), nullable=None, default=None, primary_key=False, position=17, computed=None, constraints=(), hidden=False, identity=None, primary_name=None)), primary_key=(), if_not_exists=False, parameters=(), primary_name=None, elements=(), temporary=False)
 
 CREATE TABLE t ()
 ----
@@ -44,7 +44,7 @@ HINT: Expected a column's name.
 
 CREATE TABLE t (job text, key bytes, "index" int)
 ----
-CreateTable(table=ObjectName(parts=('t'), position=14), columns=(ColumnDefinition(name='job', type=TypeName(name='text', arguments=(), position=21), nullable=None, default=None, primary_key=False, position=17, computed=None, constraints=(), hidden=False, identity=None, primary_name=None), ColumnDefinition(name='key', type=TypeName(name='bytes', arguments=(), position=31), nullable=None, default=None, primary_key=False, position=27, computed=None, constraints=(), hidden=False, identity=None, primary_name=None), ColumnDefinition(name='index', type=TypeName(name='int', arguments=(), position=46), nullable=None, default=None, primary_key=False, position=38, computed=None, constraints=(), hidden=False, identity=None, primary_name=None)), primary_key=(), if_not_exists=False, parameters=(), primary_name=None, elements=(), temporary=None)
+CreateTable(table=ObjectName(parts=('t'), position=14), columns=(ColumnDefinition(name='job', type=TypeName(name='text', arguments=(), position=21), nullable=None, default=None, primary_key=False, position=17, computed=None, constraints=(), hidden=False, identity=None, primary_name=None), ColumnDefinition(name='key', type=TypeName(name='bytes', arguments=(), position=31), nullable=None, default=None, primary_key=False, position=27, computed=None, constraints=(), hidden=False, identity=None, primary_name=None), ColumnDefinition(name='index', type=TypeName(name='int', arguments=(), position=46), nullable=None, default=None, primary_key=False, position=38, computed=None, constraints=(), hidden=False, identity=None, primary_name=None)), primary_key=(), if_not_exists=False, parameters=(), primary_name=None, elements=(), temporary=False)
 
 CREATE INDEX i ON t (a)
 ----
@@ -65,7 +65,7 @@ HINT: Expected a constant.
 
 CREATE TABLE t (k INT8 GENERATED BY DEFAULT AS IDENTITY (START WITH 5) PRIMARY KEY)
 ----
-CreateTable(table=ObjectName(parts=('t'), position=14), columns=(ColumnDefinition(name='k', type=TypeName(name='int8', arguments=(), position=19), nullable=False, default=None, primary_key=True, position=17, computed=None, constraints=(), hidden=False, identity=IdentityClause(identity=BY_DEFAULT, options=SequenceChange(position=58, bits=None, start=5, increment=None, minimum=None, maximum=None, cycle=None, cache=None, owned_by=None, restarts=False, restart=None, name=None)), primary_name=None)), primary_key=('k'), if_not_exists=False, parameters=(), primary_name=None, elements=(), temporary=None)
+CreateTable(table=ObjectName(parts=('t'), position=14), columns=(ColumnDefinition(name='k', type=TypeName(name='int8', arguments=(), position=19), nullable=False, default=None, primary_key=True, position=17, computed=None, constraints=(), hidden=False, identity=IdentityClause(identity=BY_DEFAULT, options=SequenceChange(position=58, bits=None, start=5, increment=None, minimum=None, maximum=None, cycle=None, cache=None, owned_by=None, restarts=False, restart=None, name=None)), primary_name=None)), primary_key=('k'), if_not_exists=False, parameters=(), primary_name=None, elements=(), temporary=False)
 
 CREATE TABLE t (k INT8 GENERATED BY IDENTITY)
 ----

@@ -32,7 +32,7 @@ HINT: Did you mean WITH?
 
 CREATE TEMP TABLE t (a INT8)
 ----
-CreateTable(table=ObjectName(parts=('t'), position=19), columns=(ColumnDefinition(name='a', type=TypeName(name='int8', arguments=(), position=24), nullable=None, default=None, primary_key=False, position=22, computed=None, constraints=(), hidden=False, identity=None, primary_name=None)), primary_key=(), if_not_exists=False, parameters=(), primary_name=None, elements=(), temporary=PRESERVE)
+CreateTable(table=ObjectName(parts=('t'), position=19), columns=(ColumnDefinition(name='a', type=TypeName(name='int8', arguments=(), position=24), nullable=None, default=None, primary_key=False, position=22, computed=None, constraints=(), hidden=False, identity=None, primary_name=None)), primary_key=(), if_not_exists=False, parameters=(), primary_name=None, elements=(), temporary=True)
 
 LISTEN channel
 ----

@@ -8,20 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
 from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
-from tailrace.catalog.values.column_types import ColumnType, array_of, enum_of
-from tailrace.catalog.values.enum_type import EnumType, new_members
+from tailrace.catalog.values.column_types import ColumnType
 from tailrace.catalog.values.interval import Interval
 from tailrace.catalog.values.type_kinds import TypeKind
 from tailrace.changefeed.contract.changes import ChangeKind
 from tailrace.changefeed.contract.options import parse_options
 from tailrace.changefeed.sinks import FeedIdentity, SinkContext, SinkProgress, held_rows
 from tailrace.changefeed.sinks.delta import DeltaKind, mirror_table
-from tailrace.changefeed.sinks.delta.schema_step import rewritten
 from tailrace.kvlayer.clock import Clock, MemoryBoundStore, Timestamp
 from tailrace.kvlayer.history import StorePosition
 from tailrace.kvlayer.metrics import Metrics
@@ -129,13 +126,7 @@ def event(before: TableDescriptor, after: TableDescriptor, at: int) -> TableEven
     return TableEvent(before=before, after=after, kinds=classify(before, after))
 
 
-MOOD = EnumType(id=150, name="mood", members=new_members(["sad", "ok"]))
 OTHER = Column(id=3, name="w", type=STRING)
-
-
-def renamed() -> EnumType:
-    members = [replace(each, label="fine") if each.label == "ok" else each for each in MOOD.members]
-    return replace(MOOD, members=tuple(members))
 
 
 @pytest.mark.parametrize(
@@ -182,37 +173,6 @@ def test_columns_are_followed(
     sim = Simulation(1)
     mirror = Mirror(sim, tmp_path)
     sim.run(scenario())
-
-
-def test_labels_are_changed_in_old_rows(tmp_path: Path) -> None:
-    moods = replace(VALUE, type=enum_of(MOOD))
-    first = table(columns=(KEY, moods))
-    change = event(
-        first, replace(first, columns=(KEY, replace(moods, type=enum_of(renamed())))), 30
-    )
-
-    async def scenario() -> None:
-        sink = await mirror.open(first)
-        sink.emit(rows_batch(first, [((1,), 10, (1, "ok")), ((2,), 11, (2, "sad"))]))
-        sink.change_schema(change)
-        await sink.flush(progress((first, 40)))
-        assert mirror.rows() == [(1, "fine"), (2, "sad")]
-
-    sim = Simulation(1)
-    mirror = Mirror(sim, tmp_path)
-    sim.run(scenario())
-
-
-def test_labels_are_changed_in_lists_of_a_part_of_a_file() -> None:
-    """A large file is read in batches, which are slices of it."""
-    moods = replace(VALUE, type=array_of(enum_of(MOOD)))
-    first = table(columns=(KEY, moods))
-    later = replace(first, columns=(KEY, replace(moods, type=array_of(enum_of(renamed())))))
-    lists = [["sad"], ["ok"], None, ["ok", "sad", None], []]
-    columns = [pa.array(range(5)), pa.array(lists), pa.array(range(5))]
-    batch = pa.record_batch(columns, names=["k", "v", "_commit_timestamp"]).slice(1)
-    (found,) = rewritten(iter([batch]), first, later)
-    assert found.column("v").to_pylist() == [["fine"], None, ["fine", "sad", None], []]
 
 
 def test_rows_as_of_an_event_replace_all(tmp_path: Path) -> None:

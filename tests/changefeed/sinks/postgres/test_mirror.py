@@ -273,23 +273,6 @@ def test_schema_changes_are_followed_with_late_rows(database: Database) -> None:
     database.run(scenario)
 
 
-def test_labels_are_renamed(database: Database) -> None:
-    assert MOOD.enum is not None
-    renamed = MOOD.enum.renamed_member("sad", "blue")
-    mood = Column(id=2, name="v", type=MOOD)
-    first = table(columns=(KEY, mood))
-    second = replace(first, version=2, columns=(KEY, replace(mood, type=enum_of(renamed))))
-
-    async def scenario(at: Database) -> None:
-        async with at.open(first) as sink:
-            sink.emit(rows_batch(first, [((1,), 10, (1, "sad")), ((2,), 10, (2, None))]))
-            sink.change_schema(event(first, second, 20))
-            await sink.flush(progress_of(first, 30))
-            assert at.rows("SELECT k, v FROM orders ORDER BY k") == [(1, "blue"), (2, None)]
-
-    database.run(scenario)
-
-
 def test_table_of_another_key_is_shown_when_it_is_whole(database: Database) -> None:
     second = replace(
         ORDERS,
