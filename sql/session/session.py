@@ -42,13 +42,7 @@ from ..runtime.activity import Activity, SessionState
 from ..runtime.advisory_locks import AdvisoryLocks
 from ..runtime.analytic_lanes import ANALYTICAL_TIMEOUT, Asker, untimed
 from ..runtime.audited import AUDITED, told
-from ..runtime.authorization import (
-    Actor,
-    act_as,
-    act_as_login,
-    begin_as,
-    check_database,
-)
+from ..runtime.authorization import ROLE, Actor, act_as, begin_as, check_database
 from ..runtime.plan_cache import Prepared
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction
@@ -559,7 +553,7 @@ class Session:
             statement=statement,
             database=self.database,
             user=standing.user,
-            session_user=standing.session_user,
+            session_user=self.login,
             process_id=self.activity.process_id,
             text_began_us=self.activity.text_began_us,
             lock_timeout=standing.lock_timeout,
@@ -605,7 +599,7 @@ class Session:
         if target == "DISCARD ALL":
             self._transactions.refuse_block("DISCARD ALL")
             await self.advisory_locks.release_all()
-            act_as_login(self.variables)
+            self.variables.reset(ROLE.name)
             self.variables.reset("all")
             await self._subscriptions.close()
         if target in ("DISCARD ALL", "CLOSE CURSOR ALL"):
@@ -621,7 +615,7 @@ class Session:
     async def _act_as(self, statement: ActAs) -> Result:
         block = None if self._transactions.batch else self._open
         async with self._acting() as actor:
-            return await act_as(actor, statement, self.variables, self.login, block)
+            return await act_as(actor, statement, self.variables, block)
 
     async def _use(self, name: str) -> Result:
         async with self._acting() as actor:

@@ -123,23 +123,13 @@ class ReassignOwned(RightsChange):
 
 
 class ActAs(Statement):
-    """SET ROLE, or SET SESSION AUTHORIZATION where `session`. `name` is None for NONE and DEFAULT,
-    and for RESET of either."""
+    """SET ROLE. `name` is None for NONE and DEFAULT, and for RESET."""
 
     grammar = (
         "SET [local:LOCAL | SESSION] ROLE [TO/=] ^ ( DEFAULT | NONE | name:role_text )",
-        *(
-            f"SET {words} [TO/=] ^ ( DEFAULT | name:role_text )"
-            for words in (
-                "session:SESSION AUTHORIZATION",
-                "[local:LOCAL | SESSION] session:SESSION AUTHORIZATION",
-            )
-        ),
         "reset:RESET ^ ROLE",
-        "reset:RESET ^ session:SESSION AUTHORIZATION",
     )
     name: str | None = None
-    session: bool = False
     local: bool = False
     reset: bool = False
     position: int

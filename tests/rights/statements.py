@@ -422,11 +422,6 @@ ROWS: Sequence[Row] = (
         setup=[OTHER],
         grants=["GRANT other{n} TO {user}"],
     ),
-    Row(
-        sql="SET SESSION AUTHORIZATION other{n}",
-        needs="to have logged in as an admin",
-        setup=[OTHER],
-    ),
     *(
         free(sql, OWN_ALONE)
         for sql in (

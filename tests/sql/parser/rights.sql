@@ -95,27 +95,24 @@ SetOwner(kind=TYPE, name=ObjectName(parts=('mood'), position=12), owner='ada', i
 
 SET ROLE reader
 ----
-ActAs(name='reader', session=False, local=False, reset=False, position=10)
+ActAs(name='reader', local=False, reset=False, position=10)
 
 SET LOCAL ROLE 'reader'
 ----
-ActAs(name='reader', session=False, local=True, reset=False, position=16)
+ActAs(name='reader', local=True, reset=False, position=16)
 
 SET role TO NONE
 ----
-ActAs(name=None, session=False, local=False, reset=False, position=13)
+ActAs(name=None, local=False, reset=False, position=13)
 
 RESET ROLE
 ----
-ActAs(name=None, session=False, local=False, reset=True, position=7)
+ActAs(name=None, local=False, reset=True, position=7)
 
 SET SESSION AUTHORIZATION ada
 ----
-ActAs(name='ada', session=True, local=False, reset=False, position=27)
-
-SET SESSION SESSION AUTHORIZATION DEFAULT
-----
-ActAs(name=None, session=True, local=False, reset=False, position=35)
+position 1: not supported: SET SESSION AUTHORIZATION (SQLSTATE 0A000)
+HINT: Log in as the user, or SET ROLE to a role that you are a member of.
 
 SET ROLE
 ----
