@@ -50,9 +50,8 @@ class PrivilegeName:
     position: int
 
 
-_TO = "TO grantees:role,… option:[WITH GRANT OPTION]"
+_TO = "TO grantees:role,… [_:grant_option]"
 _FROM = "FROM grantees:role,… [CASCADE/RESTRICT]"
-_REVOKE = "revoke:REVOKE option:[GRANT OPTION FOR]"
 _SYSTEM: dict[str, object] = {"target": GrantTarget(kind=TargetKind.SYSTEM)}
 
 
@@ -61,32 +60,27 @@ class RightsChange(CatalogStatement):
 
 
 class GrantPrivileges(RightsChange):
-    """`option` is WITH GRANT OPTION, or GRANT OPTION FOR."""
-
     grammar = (
         (f"GRANT SYSTEM privileges:privilege,… {_TO}", _SYSTEM),
         f"GRANT privileges:privilege,… ON target:grant_target {_TO}",
-        (f"{_REVOKE} SYSTEM privileges:privilege,… {_FROM}", _SYSTEM),
-        f"{_REVOKE} privileges:privilege,… ON target:grant_target {_FROM}",
+        (f"revoke:REVOKE SYSTEM privileges:privilege,… {_FROM}", _SYSTEM),
+        f"revoke:REVOKE privileges:privilege,… ON target:grant_target {_FROM}",
     )
     privileges: tuple[PrivilegeName, ...]
     target: GrantTarget
     grantees: tuple[str, ...]
-    option: bool
     revoke: bool = False
 
 
 class GrantRoles(RightsChange):
-    """Of membership. `option` is WITH ADMIN OPTION, or ADMIN OPTION FOR."""
+    """Of membership."""
 
     grammar = (
-        "GRANT roles:role,… TO members:role,… option:[WITH ADMIN OPTION]",
-        "revoke:REVOKE option:[ADMIN OPTION FOR] roles:role,… FROM members:role,… "
-        "[CASCADE/RESTRICT]",
+        "GRANT roles:role,… TO members:role,… [_:grant_option]",
+        "revoke:REVOKE roles:role,… FROM members:role,… [CASCADE/RESTRICT]",
     )
     roles: tuple[str, ...]
     members: tuple[str, ...]
-    option: bool
     revoke: bool = False
 
 
@@ -111,17 +105,6 @@ class SetOwner(RightsChange):
     if_exists: bool = False
 
 
-class ReassignOwned(RightsChange):
-    """`to` is None for DROP OWNED BY, which takes grants away too."""
-
-    grammar = (
-        "REASSIGN OWNED BY roles:role,… TO to:role",
-        "DROP OWNED BY roles:role,… [CASCADE/RESTRICT]",
-    )
-    roles: tuple[str, ...]
-    to: str | None = None
-
-
 class ActAs(Statement):
     """SET ROLE. `name` is None for NONE and DEFAULT, and for RESET."""
 
@@ -144,7 +127,6 @@ class RoleOptions(Syntax):
     login: bool | None = None
     granted: tuple[str, ...] = ()
     revoked: tuple[str, ...] = ()
-    in_roles: tuple[str, ...] = ()
 
 
 class CreateUser(RightsChange):

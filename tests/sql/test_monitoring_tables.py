@@ -60,13 +60,13 @@ def test_access_lists_are_shown_of_whatever_has_rights() -> None:
         assert await node.rows("SELECT nspacl FROM pg_namespace WHERE nspname = 's'") == [(None,)]
         await node.sql(
             "GRANT USAGE ON SCHEMA s TO ada; GRANT USAGE ON TYPE mood TO ada; "
-            "GRANT CREATE ON DATABASE defaultdb TO ada WITH GRANT OPTION"
+            "GRANT CREATE ON DATABASE defaultdb TO ada"
         )
         assert await node.rows("SELECT nspacl FROM pg_namespace WHERE nspname = 's'") == [
             (["root=UC/root", "ada=U/root"],)
         ]
         assert await node.rows("SELECT datacl FROM pg_database WHERE datname = 'defaultdb'") == [
-            (["root=Cc/root", "ada=C*/root", "=c/root"],)
+            (["root=Cc/root", "ada=C/root", "=c/root"],)
         ]
         assert await node.rows("SELECT typacl FROM pg_type WHERE typname = 'mood'") == [
             (["root=U/root", "ada=U/root", "=U/root"],)

@@ -1,7 +1,7 @@
 """Users, roles and rights.
 
-An option of a user is `[NO]LOGIN`, `PASSWORD 'secret'`, `PASSWORD NULL`, `IN ROLE name, …`, or a
-system privilege with or without NO before it, such as `CREATEDB`. ROLE may stand for USER.
+An option of a user is `[NO]LOGIN`, `PASSWORD 'secret'`, `PASSWORD NULL`, or a system privilege
+with or without NO before it, such as `CREATEDB`. ROLE may stand for USER.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ _role_options = gathered(
         ("LOGIN", dict, {"login": True}),
         ("NOLOGIN", dict, {"login": False}),
         ("INHERIT", dict),  # there is no other way
-        ("IN ROLE in_roles:user,…", dict),
         ("_:superuser", dict),
         ("ENCRYPTED PASSWORD password:password", dict, {"password_given": True}),
         ("PASSWORD ( NULL | password:password )", dict, {"password_given": True}),
@@ -66,3 +65,9 @@ def _privilege(cursor: Cursor) -> PrivilegeName:
 
 
 define_rules("grant_target", Rules(*rows_of(GrantTarget)))
+refuses(
+    "grant_option",
+    "WITH",
+    "the option to pass a right on",
+    "Owners grant rights on what they own, CREATEROLE makes members of roles.",
+)
