@@ -74,6 +74,11 @@ _REFUSED = {
         "(doc ->> 'a')::INT8 is a member with a type, jsonb_array_elements() a row for each item.",
     ),
     **dict.fromkeys(("hashtext", "hashtextextended"), "Advisory locks take any number."),
+    **dict.fromkeys(
+        ("pg_advisory_lock_shared", "pg_try_advisory_lock_shared", "pg_advisory_unlock_shared",
+         "pg_advisory_xact_lock_shared", "pg_try_advisory_xact_lock_shared"),
+        "pg_advisory_lock(n) and pg_advisory_xact_lock(n) exclude all others.",
+    ),
     **dict.fromkeys(("sha224", "sha384", "sha512"), _DIGEST),
     **dict.fromkeys(("factorial", "cbrt", "gcd", "lcm", "width_bucket"), _BY_ARITHMETIC),
     **dict.fromkeys(

@@ -39,7 +39,6 @@ from ..parse import ParsedText
 from ..results.errors import told_of
 from ..results.results import ClosedOnError, Result, ResultColumn
 from ..runtime.activity import Activity, SessionState
-from ..runtime.advisory_locks import AdvisoryLocks
 from ..runtime.analytic_lanes import ANALYTICAL_TIMEOUT, Asker, untimed
 from ..runtime.audited import AUDITED, told
 from ..runtime.authorization import ROLE, Actor, act_as, begin_as, check_database
@@ -124,10 +123,6 @@ class Session:
         own_limit = self.variables.get(STATEMENT_TIMEOUT)
         seconds = 0.0 if own_limit else self._store.settings.get(ANALYTICAL_TIMEOUT)
         return Asker(self.user, self._services.rights.current.admin(self.user), seconds)
-
-    @property
-    def advisory_locks(self) -> AdvisoryLocks:
-        return self._transactions.advisory_locks
 
     def follow(self) -> None:
         """From here on the running task's time zone and temporary schema are the session's: of a
@@ -598,7 +593,7 @@ class Session:
         """DISCARD, CLOSE ALL, UNLISTEN: there are no channels."""
         if target == "DISCARD ALL":
             self._transactions.refuse_block("DISCARD ALL")
-            await self.advisory_locks.release_all()
+            await self._transactions.advisory_locks.release_all()
             self.variables.reset(ROLE.name)
             self.variables.reset("all")
             await self._subscriptions.close()

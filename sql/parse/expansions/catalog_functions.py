@@ -317,10 +317,6 @@ _MAIN_BYTES = _of_relation(registered_names.query(_SIZE.format(column="_z.main_b
 
 _TEXTS = {
     "pg_table_is_visible": _VISIBLE,
-    "pg_blocking_pids": "SELECT array_agg(_h.pid) FROM pg_catalog.pg_locks AS _w "
-    "JOIN pg_catalog.pg_locks AS _h ON _h.database = _w.database AND _h.classid = _w.classid "
-    "AND _h.objid = _w.objid AND _h.objsubid = _w.objsubid "
-    "WHERE _w.pid = $1 AND NOT _w.granted AND _h.granted AND _h.pid <> _w.pid",
     "pg_get_userbyid": "SELECT _u.rolname FROM pg_catalog.pg_roles AS _u WHERE _u.oid = $1",
     "acldefault": _default_acl(),
     # How pretty a definition is to be changes nothing; a parameter there is a BOOL all the same.
@@ -365,6 +361,7 @@ _CONSTANTS = {
     **{f"pg_{kind}_is_visible": "TRUE" for kind in _ALL_VISIBLE},
     "pg_relation_is_publishable": "TRUE",
     **dict.fromkeys(_NOT_THERE, "CAST(NULL AS TEXT)"),
+    "pg_blocking_pids": "CAST(NULL AS INT8[])",
     "pg_is_in_recovery": "FALSE",
     "pg_last_xact_replay_timestamp": "CAST(NULL AS TIMESTAMPTZ)",
     "getdatabaseencoding": "'UTF8'",
