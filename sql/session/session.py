@@ -86,7 +86,7 @@ class Session:
         self._turn = SessionTurn(self.variables, partial(_asker, ref(self)), share)
         self._sequences = SessionSequences()
         self._temporary = TemporaryTables(services, self._turn.temporary)
-        self.prepared_names = PreparedNames(self._store, self._preparing, self._run_prepared)
+        self.prepared_names = PreparedNames(self._preparing, self._run_prepared)
         self.cursors = Cursors(
             lambda: self._open, self._run_text, services.waiting_results.of(user)
         )

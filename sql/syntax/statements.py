@@ -369,8 +369,8 @@ class Prepare(Statement):
 
 
 class ExecutePrepared(NamedStatement):
-    grammar = "EXECUTE ^ name:prepared [arguments:arguments]"
-    arguments: tuple[exp.Expr, ...]
+    grammar = "EXECUTE ^ name:prepared [arguments:(argument,…)]"
+    arguments: tuple[str | int | None, ...]
 
 
 class Deallocate(Statement):

@@ -5,9 +5,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
-
 from ....catalog.values.errors import SQLError
 from ...syntax.changefeed_statements import FetchSubscription
 from ...syntax.statement import Option, rows_of
@@ -19,9 +16,7 @@ from ...syntax.transaction_statements import (
 )
 from ...variables.variables import LEVELS
 from .. import kinds
-from ..cursor import Cursor, Unmatched, syntax_error
-from ..lexer import like
-from ..queries import parse_tree
+from ..cursor import Cursor, Unmatched
 from ..rules import Row, Rules
 
 kinds.define_rules(
@@ -117,23 +112,15 @@ SHOWS: tuple[Row, ...] = (
 # Prepared statements.
 
 
-@kinds.kind("arguments", kinds.at_parenthesis, absent=())
-def _arguments(cursor: Cursor) -> tuple[exp.Expr, ...]:
-    """The list in parentheses that ends the statement, read by sqlglot as items of a SELECT."""
-    tokens = cursor.rest()
-    last = tokens[-1]
-    if last.token_type != TokenType.R_PAREN:
-        end = last.end + 1
-        raise syntax_error(cursor.text, end, end, hint="Expected a closing parenthesis.")
-    if len(tokens) == 2:
-        return ()
-    first = tokens[0]
-    tree = parse_tree(cursor.text, [like(first, TokenType.SELECT, "SELECT"), *tokens[1:-1]])
-    if not isinstance(tree, exp.Select) or any(
-        part for name, part in tree.args.items() if name != "expressions"
-    ):
-        raise syntax_error(cursor.text, first.start, first.end + 1)
-    return tuple(tree.expressions)
+kinds.define_rules(
+    "argument",
+    Rules(
+        ("NULL", lambda: None),
+        ("name:text", kinds.itself),
+        ("name:number", kinds.itself),
+        expected="a text, a whole number or NULL",
+    ),
+)
 
 
 # Cursors.
