@@ -258,8 +258,7 @@ class SessionTransactions:
         else:
             # What ran before it in the batch belongs to it.
             modes = await self._modes(self.opened.modes, given_modes, given)
-            if modes != self.opened.modes:
-                await self.opened.change_modes(modes)
+            await self.opened.change_modes(modes)
         self.batch = False
         return Result(tag="BEGIN")
 

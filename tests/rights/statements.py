@@ -439,7 +439,7 @@ ROWS: Sequence[Row] = (
             "SET application_name = 'x'",
             "ANALYZE t{n}",
             "LOCK TABLE t{n} IN ACCESS SHARE MODE",
-            "BEGIN; SAVEPOINT a; ROLLBACK TO a; RELEASE a; SET TRANSACTION READ ONLY; COMMIT",
+            "BEGIN; SET TRANSACTION READ ONLY; SAVEPOINT a; ROLLBACK TO a; RELEASE a; COMMIT",
             "BEGIN; ROLLBACK",
             "SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE",
             "PREPARE p AS SELECT 1; EXECUTE p; DEALLOCATE p",
