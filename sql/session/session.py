@@ -495,7 +495,7 @@ class Session:
                 if self._open is not None and not isinstance(statement, statements.ExecutePrepared):
                     self._open.shown = True  # what it does to names is not undone, nor done twice
                 return await self.prepared_names.run(statement, streamed=streamed)
-            case statements.ShowSession(name=name, position=position) if name != "database":
+            case statements.ShowSession(name=name, position=position):
                 return self._transactions.show(name, position)
             case statements.SetConstraints():
                 return await self._statement(

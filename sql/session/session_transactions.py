@@ -47,7 +47,6 @@ from ..syntax.statements import (
 from ..variables.variables import (
     DEFAULT_READ_ONLY,
     IDLE_IN_TRANSACTION_TIMEOUT,
-    REGISTRY,
     STATEMENT_TIMEOUT,
     SessionVariables,
     Variable,
@@ -421,14 +420,7 @@ class SessionTransactions:
         return Result(tag="SET", notice=notice)
 
     def show(self, name: str, position: int) -> Result:
-        """SHOW name, or SHOW ALL."""
-        if name == "all":
-            shown = {
-                **{known: self._variables.show(found) for known, found in REGISTRY.items()},
-                **{known: self._mode_shown(known) for known in _MODE_VARIABLES},
-            }
-            rows = sorted((known, text) for known, text in shown.items())
-            return listing("SHOW ALL", "variable value", list(rows))
+        """SHOW of a variable."""
         if name in _MODE_VARIABLES:
             text = self._mode_shown(name)
         else:

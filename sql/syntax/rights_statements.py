@@ -85,24 +85,14 @@ class GrantRoles(RightsChange):
 
 
 class SetOwner(RightsChange):
-    grammar = (
-        *(
-            (
-                f"ALTER {kind.name} if_exists:[IF EXISTS] [ONLY] name:{kind.operand} "
-                "OWNER TO owner:role",
-                {"kind": kind},
-            )
-            for kind in (TargetKind.TABLE, TargetKind.SEQUENCE, TargetKind.TYPE)
-        ),
-        *(
-            (f"ALTER {kind.name} name:{kind.operand} OWNER TO owner:role", {"kind": kind})
-            for kind in (TargetKind.SCHEMA, TargetKind.DATABASE)
-        ),
+    grammar = tuple(
+        (f"ALTER {kind.name} name:{kind.operand} OWNER TO owner:role", {"kind": kind})
+        for kind in TargetKind
+        if kind is not TargetKind.SYSTEM and " " not in kind.value
     )
     kind: TargetKind
     name: ObjectName
     owner: str
-    if_exists: bool = False
 
 
 class ActAs(Statement):
@@ -143,10 +133,9 @@ class CreateUser(RightsChange):
 
 
 class AlterUser(RightsChange):
-    grammar = "ALTER USER/ROLE if_exists:[IF EXISTS] name:user [WITH] options:some_role_options"
+    grammar = "ALTER USER/ROLE name:user [WITH] options:some_role_options"
     name: str
     options: RoleOptions
-    if_exists: bool
 
 
 class DropUser(RightsChange):

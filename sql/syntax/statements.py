@@ -90,9 +90,8 @@ class ShowColumns(Statement):
 
 
 class ShowCreateTable(Statement):
-    grammar = ("SHOW CREATE view:VIEW table:view", "SHOW CREATE [TABLE] table:table")
+    grammar = "SHOW CREATE [TABLE/VIEW] table:table"
     table: ObjectName
-    view: bool = False
 
 
 class SplitAt(Statement):
@@ -338,7 +337,7 @@ class UseDatabase(Statement):
 
 
 class ShowSession(NamedStatement):
-    """SHOW name: a fact of the session (`database`)."""
+    """SHOW of a session variable."""
 
 
 class Explain(Statement):

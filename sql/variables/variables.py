@@ -79,7 +79,7 @@ def find(name: str, position: int | None = None) -> Variable[object]:
         position=position,
         hint=f'Did you mean "{near[0]}"?'
         if near
-        else "SHOW ALL lists a session's variables; SET CLUSTER SETTING sets the store's.",
+        else "pg_settings lists a session's variables; SET CLUSTER SETTING sets the store's.",
     )
 
 

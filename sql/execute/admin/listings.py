@@ -17,7 +17,7 @@ from ....catalog.values.errors import SQLError
 from ....kvlayer.settings import REGISTRY, SettingError
 from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
-from ...runtime.relations import not_a_view, resolve
+from ...runtime.relations import resolve
 from ...runtime.services import Services
 from ...syntax import changefeed_statements as f
 from ...syntax import keyspace_statements as k
@@ -39,11 +39,6 @@ async def run_listing(actor: Actor, statement: object, parameters: Sequence[obje
     if isinstance(statement, RangeStatement):
         return await run_ranges(actor, statement, parameters)
     return await LISTINGS[type(statement)](actor, statement)
-
-
-async def show_database(actor: Actor, statement: statements.ShowSession) -> Result:
-    assert statement.name == "database", statement
-    return listing("SHOW DATABASE", "database", [(actor.database,)])
 
 
 async def show_databases(actor: Actor, statement: statements.ShowDatabases) -> Result:
@@ -72,8 +67,6 @@ async def _table(actor: Actor, name: ObjectName) -> TableDescriptor:
 
 async def show_create_table(actor: Actor, statement: statements.ShowCreateTable) -> Result:
     table = await _table(actor, statement.table)
-    if statement.view and table.view is None:
-        raise not_a_view(statement.table)
     referenced: dict[int, TableDescriptor] = {}
     for key in table.foreign_keys:
         other = await actor.services.catalog.descriptors.read(actor.reader, key.referenced_id)
@@ -179,7 +172,6 @@ LISTINGS: Mapping[type, Callable[[Actor, Any], Awaitable[Result]]] = {
     statements.ShowCreateTable: show_create_table,
     statements.ShowDatabases: show_databases,
     statements.ShowJobs: jobs.show_jobs,
-    statements.ShowSession: show_database,
     statements.ShowTables: show_tables,
     statements.VerifyChangefeed: jobs.verify_changefeed,
 }

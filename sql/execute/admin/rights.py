@@ -41,7 +41,7 @@ from ...runtime.authorization import Actor
 from ...runtime.relations import find_sequence, find_table, find_type, unknown_relation
 from ...syntax import rights_statements as s
 from ...syntax.statement import ObjectName, at
-from ..changer import Skipped, skipped
+from ..changer import Skipped
 from ..ddl.enum_types import unknown
 
 DEPENDENTS_SHOWN = 100
@@ -65,7 +65,7 @@ async def alter_role(actor: Actor, statement: s.AlterUser) -> None:
     name, options = statement.name, statement.options
     user = await users.find_user(actor.reader, name)
     if user is None:
-        raise skipped(users.unknown_user(name), statement.if_exists)
+        raise users.unknown_user(name)
     own_password = name == actor.user and options == s.RoleOptions(
         password=options.password, password_given=True
     )
@@ -246,12 +246,7 @@ async def set_owner_of(actor: Actor, statement: s.SetOwner) -> Result:
         actor.services.catalog, actor.reader, name, actor.database
     ):
         kind = s.TargetKind.SEQUENCE
-    try:
-        (thing,) = await _find_targets(actor, s.GrantTarget(kind=kind, names=(name,)))
-    except SQLError as error:
-        if statement.if_exists and error.sqlstate in ("42P01", "42704"):
-            return Result(tag=tag, notice=f"{error.message}, skipping")
-        raise
+    (thing,) = await _find_targets(actor, s.GrantTarget(kind=kind, names=(name,)))
     await _check_owner(actor, thing)
     await _check_roles(actor, [statement.owner], public=False)
     rights = await actor.rights()

@@ -214,13 +214,6 @@ WHERE (_m.member = CAST($1 AS TEXT) OR CAST(_m.member_oid AS TEXT) = CAST($1 AS 
     AND (_g.privilege = upper(CAST($3 AS TEXT))
         OR _g.grantable AND _g.privilege || ' WITH GRANT OPTION' = upper(CAST($3 AS TEXT)))
 """
-_MEMBER = """
-SELECT count(*) > 0 FROM tailrace_internal.role_closure AS _m
-WHERE (_m.member = CAST($1 AS TEXT) OR CAST(_m.member_oid AS TEXT) = CAST($1 AS TEXT))
-    AND (_m.role = CAST($2 AS TEXT)
-        OR _m.role IN (SELECT _r.rolname FROM pg_catalog.pg_roles AS _r
-                       WHERE CAST(_r.oid AS TEXT) = CAST($2 AS TEXT)))
-"""
 
 
 def _has(text: str) -> registered_names.Make:
@@ -377,7 +370,6 @@ FUNCTIONS: dict[str, registered_names.Make] = {
         f"has_{kind}_privilege": _has(_HELD.format(kind=kind))
         for kind in ("table", "schema", "database", "sequence", "type")
     },
-    "pg_has_role": _has(_MEMBER),
     "pg_get_expr": lambda arguments: arguments[0].copy(),
     **registered_names.TO_REGISTERED,
     "pg_get_serial_sequence": _owned_sequence,

@@ -87,6 +87,8 @@ def _shown(cursor: Cursor) -> str:
 
 
 _CATALOGS = {
+    "ALL": "pg_settings lists a session's variables.",
+    "DATABASE": "SELECT current_database() tells it.",
     "SCHEMAS": "information_schema.schemata lists them.",
     "SEQUENCES": "pg_sequences lists them, with their last values.",
     "TYPES/ENUMS": "pg_type lists them, and pg_enum their labels.",
@@ -103,7 +105,6 @@ SHOWS: tuple[Row, ...] = (
         (f"SHOW {words} ^ _:rest", kinds.refused(f"SHOW {words.partition('/')[0]}", hint))
         for words, hint in _CATALOGS.items()
     ),
-    ("SHOW ^ ALL", ShowSession, {"name": "all"}),
     ("SHOW ^ TIME ZONE", ShowSession, {"name": "timezone"}),
     ("SHOW ^ name:shown", ShowSession),
 )

@@ -36,13 +36,13 @@ REVOKE reader FROM ada CASCADE
 ----
 GrantRoles(roles=('reader'), members=('ada'), revoke=True)
 
-ALTER TABLE IF EXISTS orders OWNER TO ada
+ALTER TABLE orders OWNER TO ada
 ----
-SetOwner(kind=TABLE, name=ObjectName(parts=('orders'), position=23), owner='ada', if_exists=True)
+SetOwner(kind=TABLE, name=ObjectName(parts=('orders'), position=13), owner='ada')
 
 ALTER DATABASE shop OWNER TO ada
 ----
-SetOwner(kind=DATABASE, name=ObjectName(parts=('shop'), position=16), owner='ada', if_exists=False)
+SetOwner(kind=DATABASE, name=ObjectName(parts=('shop'), position=16), owner='ada')
 
 REASSIGN OWNED BY ada, bo TO root
 ----
@@ -69,7 +69,7 @@ HINT: GRANT admin TO the role: its members may do everything.
 
 ALTER USER ada PASSWORD NULL
 ----
-AlterUser(name='ada', options=RoleOptions(password=None, password_given=True, login=None, granted=(), revoked=()), if_exists=False)
+AlterUser(name='ada', options=RoleOptions(password=None, password_given=True, login=None, granted=(), revoked=()))
 
 ALTER USER ada
 ----
@@ -88,13 +88,13 @@ GRANT USAGE ON TYPE mood TO public
 ----
 GrantPrivileges(privileges=(PrivilegeName(name='USAGE', position=7)), target=GrantTarget(kind=TYPE, names=(ObjectName(parts=('mood'), position=21))), grantees=('public'), revoke=False)
 
-ALTER SEQUENCE IF EXISTS numbers OWNER TO ada
+ALTER SEQUENCE numbers OWNER TO ada
 ----
-SetOwner(kind=SEQUENCE, name=ObjectName(parts=('numbers'), position=26), owner='ada', if_exists=True)
+SetOwner(kind=SEQUENCE, name=ObjectName(parts=('numbers'), position=16), owner='ada')
 
 ALTER TYPE mood OWNER TO ada
 ----
-SetOwner(kind=TYPE, name=ObjectName(parts=('mood'), position=12), owner='ada', if_exists=False)
+SetOwner(kind=TYPE, name=ObjectName(parts=('mood'), position=12), owner='ada')
 
 SET ROLE reader
 ----
