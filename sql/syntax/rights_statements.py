@@ -142,7 +142,3 @@ class DropUser(RightsChange):
     grammar = "DROP USER/ROLE if_exists:[IF EXISTS] names:user,…"
     names: tuple[str, ...]
     if_exists: bool
-
-
-class ShowUsers(Statement):
-    grammar = "SHOW USERS/ROLES"

@@ -472,6 +472,6 @@ class Maintain(Statement):
 
 SHOWN = (
     "changefeed jobs", "changefeed lag", "changefeed latency", "cluster settings", "columns",
-    "create table", "databases", "jobs", "ranges", "roles", "tables", "transaction", "users",
+    "create table", "databases", "jobs", "ranges", "tables", "transaction",
 )  # fmt: skip
 """Words that SHOW takes beside variables, suggested for a misspelt name."""

@@ -190,7 +190,6 @@ ROWS: Sequence[Row] = (
             "ALTER EXTERNAL CONNECTION x{n} AS 'null://'",
             "ALTER EXTERNAL CONNECTION x{n} OWNER TO {user}",
             "DROP EXTERNAL CONNECTION x{n}",
-            "SHOW EXTERNAL CONNECTION x{n}",
         )
     ),
     on_table("CREATE RELAXED LOG l{n} FOR TABLES (t{n})", "CREATE"),
@@ -429,7 +428,6 @@ ROWS: Sequence[Row] = (
             "SHOW EXTERNAL CONNECTIONS",
             "SHOW TABLES",
             "SHOW DATABASES",
-            "SHOW USERS",
         )
     ),
     *(

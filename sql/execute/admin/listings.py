@@ -22,7 +22,6 @@ from ...runtime.services import Services
 from ...syntax import changefeed_statements as f
 from ...syntax import keyspace_statements as k
 from ...syntax import statements
-from ...syntax.rights_statements import ShowUsers
 from ...syntax.schema_statements import ShowRelaxedLogs
 from ...syntax.statement import ObjectName
 from ...syntax.statements import Maintain
@@ -30,7 +29,6 @@ from ..ddl import keyspaces, relaxed_logs
 from . import jobs
 from .connections import show_connections
 from .ranges import RangeStatement, run_ranges
-from .rights import show_users
 from .subscriptions import show_subscriptions
 
 
@@ -153,7 +151,6 @@ LISTINGS: Mapping[type, Callable[[Actor, Any], Awaitable[Result]]] = {
     Maintain: maintain,
     f.ShowConnections: show_connections,
     ShowRelaxedLogs: relaxed_logs.show_relaxed_logs,
-    ShowUsers: show_users,
     f.RetryDeadLetters: jobs.tell_dead_letters,
     f.ShowDeadLetters: jobs.tell_dead_letters,
     f.ShowFeedLag: jobs.show_feed_lag,

@@ -26,7 +26,6 @@ from ....catalog.rights.rights import (
     add_member,
     add_privileges,
     put_grant,
-    read_rights,
     remove_member,
     remove_privileges,
     set_owner,
@@ -36,7 +35,7 @@ from ....catalog.rights.web_sessions import remove_web_sessions
 from ....catalog.values.errors import SQLError
 from ....changefeed import JOB_KIND, SCHEDULE_KIND, give_connections, give_subscriptions
 from ....changefeed.jobs.places import give_places
-from ...results.results import Result, Row, listing
+from ...results.results import Result
 from ...runtime.authorization import Actor
 from ...runtime.relations import find_sequence, find_table, find_type, unknown_relation
 from ...syntax import rights_statements as s
@@ -136,22 +135,6 @@ async def _set_options(actor: Actor, name: str, options: s.RoleOptions) -> None:
 
 def _bits(names: Iterable[str]) -> int:
     return sum({int(Privilege[name]) for name in names})
-
-
-async def show_users(actor: Actor, statement: s.ShowUsers) -> Result:
-    """SHOW USERS and SHOW ROLES."""
-    rights = await read_rights(actor.reader)
-    memberships = rights.memberships()
-    rows: list[Row] = []
-    for user in await users.list_users(actor.reader):
-        held = rights.grant(SYSTEM.id, user.name).privileges & ALL_OF[SecurableKind.SYSTEM]
-        options = [str(one.name) for one in Privilege if one & held]
-        if not user.login:
-            options.append("NOLOGIN")
-        roles = [role for role, member in memberships if member == user.name]
-        has_password = "yes" if user.verifier is not None else "no"
-        rows.append((user.name, ", ".join(sorted(options)), ", ".join(roles), has_password))
-    return listing("SHOW ROLES", "username options member_of has_password", rows)
 
 
 # Rights

@@ -94,6 +94,7 @@ _CATALOGS = {
     "TYPES/ENUMS": "pg_type lists them, and pg_enum their labels.",
     "INDEXES/INDEX/KEYS": "pg_indexes lists them, and SHOW CREATE TABLE those of a table.",
     "CONSTRAINTS/CONSTRAINT": "pg_constraint lists them, and SHOW CREATE TABLE those of a table.",
+    "USERS/ROLES": "pg_roles lists them, and pg_auth_members the members of roles.",
     "GRANTS": "tailrace_internal.grants lists them, and pg_auth_members the members of roles.",
     "SESSIONS/QUERIES/STATEMENTS": "pg_stat_activity lists sessions, and what each runs.",
 }
