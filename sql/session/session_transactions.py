@@ -55,8 +55,7 @@ from ..variables.variables import (
 from .standing import MODES, Standing, standing_of
 
 _MODE_VARIABLES = tuple(f"transaction_{mode}" for mode in MODES)
-"""The names by which SET and SHOW know the modes of the open transaction, which are written as
-those of new ones."""
+"""The names by which SHOW knows the modes of the open transaction."""
 
 _NOTHING_SAID = statements.TransactionModes()
 
@@ -138,7 +137,7 @@ class SessionTransactions:
                 self._set_characteristics(modes)
                 return Result(tag="SET")
         assert isinstance(statement, statements.SetVariable), statement
-        return await self._set_variable(statement)
+        return self._set_variable(statement)
 
     # At once
 
@@ -402,12 +401,8 @@ class SessionTransactions:
             if getattr(said, name) is not None:
                 self._variables.put(variable, getattr(said, name))
 
-    async def _set_variable(self, statement: statements.SetVariable) -> Result:
+    def _set_variable(self, statement: statements.SetVariable) -> Result:
         name, value = statement.name, statement.value
-        if name in _MODE_VARIABLES and value is not None:
-            mode = name.removeprefix("transaction_")
-            said = MODES[mode].read(value, statement.position, name=name)
-            return await self._set_transaction(replace(_NOTHING_SAID, **{mode: said}), ())
         if value is None:
             self._variables.reset(name, position=statement.position)
             return Result(tag="RESET" if not statement.local else "SET")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from ....catalog.rights.privileges import SYSTEM, Privilege
-from ....catalog.rights.users import PUBLIC, require_role
-from ....catalog.values.errors import SQLError
+from ....catalog.rights.privileges import Privilege
 from ....changefeed import CONNECTION_QUOTA, list_connections
 from ...results.results import Result, listing
 from ...runtime.authorization import Actor
 from ...syntax import changefeed_statements as s
-from .rights import check_member
+from .rights import check_new_owner
 
 
 async def create(actor: Actor, statement: s.CreateConnection) -> None:
     """CREATE EXTERNAL CONNECTION."""
     feeds, name = actor.services.changefeeds, statement.name
-    await _check_may_create(actor)
+    await actor.need_system(Privilege.EXTERNALCONNECTION)
     await feeds.create_connection(actor.reader, name, statement.uri, actor.user)
     await actor.need_room(CONNECTION_QUOTA)
 
@@ -24,7 +22,7 @@ async def alter(actor: Actor, statement: s.AlterConnection) -> None:
     """ALTER EXTERNAL CONNECTION: its URI, or its owner."""
     feeds, name, owner = actor.services.changefeeds, statement.name, statement.owner
     if owner is not None:
-        await _check_may_give(actor, owner)
+        await check_new_owner(actor, owner)
         await feeds.give_connection(actor.reader, name, owner, actor.user)
     else:
         assert statement.uri is not None, statement
@@ -46,21 +44,3 @@ async def show_connections(actor: Actor, statement: s.ShowConnections) -> Result
     ]
     columns = "connection_name connection_uri connection_type owner_name"
     return listing("SHOW EXTERNAL CONNECTIONS", columns, rows)
-
-
-async def _check_may_create(actor: Actor) -> None:
-    held = (await actor.rights()).held(actor.user, SYSTEM)
-    if not (held & Privilege.EXTERNALCONNECTION or await actor.admin()):
-        raise SQLError(
-            "42501",
-            f"user {actor.user} does not have EXTERNALCONNECTION system privilege",
-            hint=f"GRANT SYSTEM EXTERNALCONNECTION TO {actor.user}.",
-        )
-
-
-async def _check_may_give(actor: Actor, owner: str) -> None:
-    """One may give to roles of one's own, as with any other thing."""
-    await require_role(actor.reader, owner)
-    if owner == PUBLIC:
-        raise SQLError("42501", f"must be member of role {owner}")
-    check_member(actor, await actor.rights(), owner)

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ....catalog.descriptors.descriptor import Descriptor
 from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
 from ....catalog.descriptors.system_tables import FIRST_USER_ID
 from ....catalog.jobs.job_store import cancel_jobs_of
@@ -22,7 +21,6 @@ from ....catalog.rights.privileges import (
 )
 from ....catalog.rights.rights import (
     Grant,
-    Rights,
     add_member,
     add_privileges,
     put_grant,
@@ -231,22 +229,18 @@ async def set_owner_of(actor: Actor, statement: s.SetOwner) -> Result:
         kind = s.TargetKind.SEQUENCE
     (thing,) = await _find_targets(actor, s.GrantTarget(kind=kind, names=(name,)))
     await _check_owner(actor, thing)
-    await _check_roles(actor, [statement.owner], public=False)
-    rights = await actor.rights()
-    check_member(actor, rights, statement.owner)
-    await set_owner(actor.reader, rights, thing.id, statement.owner)
+    await check_new_owner(actor, statement.owner)
+    await set_owner(actor.reader, await actor.rights(), thing.id, statement.owner)
     return Result(tag=tag)
 
 
-def check_member(actor: Actor, rights: Rights, role: str) -> None:
-    """Raises SQLError 42501 for a role that the actor, who is no admin, is no member of."""
+async def check_new_owner(actor: Actor, role: str) -> None:
+    """Raises SQLError for a role to which the actor may not give things: 0LP01, 42704, or 42501 for
+    one that the actor, who is no admin, is no member of."""
+    await _check_roles(actor, [role], public=False)
+    rights = await actor.rights()
     if not rights.admin(actor.user) and role not in rights.roles_of(actor.user):
         raise SQLError("42501", f"must be member of role {role}")
-
-
-async def _living(actor: Actor, object_id: int) -> Descriptor | None:
-    found = await actor.services.catalog.descriptors.read(actor.reader, object_id)
-    return None if found is None or found.dropped else found
 
 
 async def what_depends_on(actor: Actor, role: str) -> list[str]:
@@ -256,8 +250,8 @@ async def what_depends_on(actor: Actor, role: str) -> list[str]:
     for object_id, grantee, grant in rights.all_grants():
         if grantee != role or object_id == SYSTEM.id:  # what is of the system goes with the role
             continue
-        found = await _living(actor, object_id)
-        if found is not None:
+        found = await actor.services.catalog.descriptors.read(actor.reader, object_id)
+        if found is not None and not found.dropped:
             verb = "owns" if grant.owner else "has privileges on"
             reasons.append(f"it {verb} {_shown(securable(found).kind)} {found.name}")
     return sorted(set(reasons))
