@@ -123,13 +123,6 @@ class Actor:
             self.services, self.user, tuple(needs_on(table, int(privileges))), self.reader
         )
 
-    async def need_any(self, table: TableDescriptor) -> None:
-        """Raises SQLError 42501 where the user has no privilege on a table at all."""
-        if self.user == ROOT or table.id < 0:
-            return
-        if not (await self.rights()).held(self.user, securable(table)):
-            raise SQLError("42501", f"user {self.user} has no privileges on relation {table.name}")
-
     async def need_database(self, name: str, privileges: int) -> None:
         descriptors = self.services.catalog.descriptors
         if self.user == ROOT:

@@ -597,12 +597,11 @@ class Session:
             self.variables.reset(ROLE.name)
             self.variables.reset("all")
             await self._subscriptions.close()
+            await self.prepared_names.clear()
         if target in ("DISCARD ALL", "CLOSE CURSOR ALL"):
             await self.cursors.close_all()
         if target in ("DISCARD ALL", "DISCARD TEMP"):
             await self._temporary.drop_all()
-        if target in ("DISCARD ALL", "DISCARD PLANS"):
-            await self.prepared_names.clear()
         if target in ("DISCARD ALL", "DISCARD SEQUENCES"):
             self._sequences.forget()
         return Result(tag=target)

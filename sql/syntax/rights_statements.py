@@ -133,7 +133,7 @@ class CreateUser(RightsChange):
 
 
 class AlterUser(RightsChange):
-    grammar = "ALTER USER/ROLE name:user [WITH] options:some_role_options"
+    grammar = "ALTER USER/ROLE name:user [WITH] options:role_options"
     name: str
     options: RoleOptions
 

@@ -385,7 +385,7 @@ class Discard(Statement):
     grammar = (
         *(
             (f"DISCARD {words}", {"target": f"DISCARD {words.partition('/')[0]}"})
-            for words in ("ALL", "PLANS", "SEQUENCES", "TEMP/TEMPORARY")
+            for words in ("ALL", "SEQUENCES", "TEMP/TEMPORARY")
         ),
         ("CLOSE ALL", {"target": "CLOSE CURSOR ALL"}),
         ("UNLISTEN ( * | _:channel )", {"target": "UNLISTEN"}),

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from ....catalog.descriptors.descriptor import TableDescriptor
-from ....catalog.rights.privileges import SYSTEM, Privilege
+from ....catalog.rights.privileges import SYSTEM, Privilege, securable
 from ....catalog.store.cluster_settings import reset_setting, set_setting
 from ....catalog.store.show_create import default_text, show_create
 from ....catalog.values.errors import SQLError
@@ -59,7 +59,8 @@ async def show_tables(actor: Actor, statement: statements.ShowTables) -> Result:
 
 async def _table(actor: Actor, name: ObjectName) -> TableDescriptor:
     table = await resolve(actor.services, actor.reader, name, actor.database)
-    await actor.need_any(table)
+    if table.id > 0 and not (await actor.rights()).held(actor.user, securable(table)):
+        raise SQLError("42501", f"user {actor.user} has no privileges on relation {table.name}")
     return table
 
 

@@ -183,6 +183,10 @@ async def grant_privileges(actor: Actor, statement: s.GrantPrivileges) -> Result
         privileges |= GRANTABLE_ON[kind]
     change = remove_privileges if statement.revoke else add_privileges
     for thing in await _find_targets(actor, statement.target):
+        if thing.kind is not kind:
+            position = statement.target.names[0].position
+            message = f'"{thing.name}" is a sequence'
+            raise SQLError("42809", message, position=position, hint="Write ON SEQUENCE.")
         await _check_owner(actor, thing)
         for grantee in statement.grantees:
             if statement.revoke and grantee in (ROOT, ADMIN):
@@ -222,16 +226,12 @@ async def grant_roles(actor: Actor, statement: s.GrantRoles) -> Result:
 
 async def set_owner_of(actor: Actor, statement: s.SetOwner) -> Result:
     """ALTER TABLE takes a sequence, too, as pg_dump writes it."""
-    kind, name, tag = statement.kind, statement.name, f"ALTER {statement.kind.name}"
-    if kind is s.TargetKind.TABLE and await find_sequence(
-        actor.services.catalog, actor.reader, name, actor.database
-    ):
-        kind = s.TargetKind.SEQUENCE
-    (thing,) = await _find_targets(actor, s.GrantTarget(kind=kind, names=(name,)))
+    target = s.GrantTarget(kind=statement.kind, names=(statement.name,))
+    (thing,) = await _find_targets(actor, target)
     await _check_owner(actor, thing)
     await check_new_owner(actor, statement.owner)
     await set_owner(actor.reader, await actor.rights(), thing.id, statement.owner)
-    return Result(tag=tag)
+    return Result(tag=f"ALTER {statement.kind.name}")
 
 
 async def check_new_owner(actor: Actor, role: str) -> None:
@@ -316,21 +316,13 @@ async def _object(
 
 
 async def _named(actor: Actor, name: ObjectName) -> list[Securable]:
-    """A table, a view or a keyspace."""
+    """A table, a view or a keyspace; a sequence where there is none."""
     virtual = actor.services.find_virtual(name.parts)
     table = virtual or await find_table(
         actor.services, actor.reader, name, actor.database, views=True, keyspaces=True
     )
     if table is None:
-        catalog = actor.services.catalog
-        if await find_sequence(catalog, actor.reader, name, actor.database) is not None:
-            raise SQLError(
-                "42809",
-                f'"{name}" is a sequence',
-                position=name.position,
-                hint="Write ON SEQUENCE.",
-            )
-        raise unknown_relation(name)
+        return await _object(find_sequence, unknown_relation, actor, name)
     if table.id < FIRST_USER_ID:
         raise SQLError(
             "42501",

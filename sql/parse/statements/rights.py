@@ -21,7 +21,6 @@ from ..rules import Rules
 
 _PRIVILEGES = [str(one.name) for one in ALL_OF[SecurableKind.SYSTEM]]
 refuses("superuser", "SUPERUSER", hint="GRANT admin TO the role: its members may do everything.")
-_OPTIONS = "PASSWORD, LOGIN or a system privilege"
 _role_options = gathered(
     Rules(
         ("LOGIN", dict, {"login": True}),
@@ -32,7 +31,7 @@ _role_options = gathered(
         ("PASSWORD ( NULL | password:password )", dict, {"password_given": True}),
         *((name, dict, {"granted": (name,)}) for name in _PRIVILEGES),
         *((f"NO{name}", dict, {"revoked": (name,)}) for name in _PRIVILEGES),
-        expected=_OPTIONS,
+        expected="PASSWORD, LOGIN or a system privilege",
     )
 )
 
@@ -40,14 +39,6 @@ _role_options = gathered(
 @kind("role_options")
 def _options(cursor: Cursor) -> RoleOptions:
     return RoleOptions(**_role_options(cursor))  # type: ignore[arg-type]
-
-
-@kind("some_role_options")
-def _some_options(cursor: Cursor) -> RoleOptions:
-    options = _options(cursor)
-    if options == RoleOptions():
-        cursor.fail(_OPTIONS)
-    return options
 
 
 # Rights.

@@ -73,8 +73,7 @@ AlterUser(name='ada', options=RoleOptions(password=None, password_given=True, lo
 
 ALTER USER ada
 ----
-position 15: syntax error at end of input (SQLSTATE 42601)
-HINT: Expected PASSWORD, LOGIN or a system privilege.
+AlterUser(name='ada', options=RoleOptions(password=None, password_given=False, login=None, granted=(), revoked=()))
 
 GRANT USAGE, UPDATE ON SEQUENCE shop.numbers TO ada
 ----
