@@ -116,7 +116,7 @@ class OpenTransaction:
             return
         if self.statement_count or self._savepoints:
             raise SQLError(
-                "25001", "transaction modes must be set before any statement or savepoint of it"
+                "25001", "SET TRANSACTION must be called before any statement or savepoint"
             )
         self.modes = modes
         await self.begin_anew()
