@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from ...catalog.rights.rights import Rights
 from ...sql import Session
-from ...sql.runtime.authorization import SESSION_AUTHORIZATION
+from ...sql.runtime.authorization import SESSION_USER
 from ...sql.variables.variables import REPORTED
 from . import replies
 
-_TOLD = {**REPORTED, "session_authorization": SESSION_AUTHORIZATION}
+_TOLD = {**REPORTED, "session_authorization": SESSION_USER}
 
 
 class Reported:

@@ -119,9 +119,10 @@ PRIVILEGES = _table(
     12,
     "privileges",
     {"object_id": INT8, "grantee": STRING},
-    {"privileges": INT8, "grantable": INT8, "owner": BOOL},
+    {"privileges": INT8, "grantable": INT8, "owner": BOOL},  # `grantable` is not read: 0
 )
 ROLE_MEMBERS = _table(13, "role_members", {"role": STRING, "member": STRING}, {"admin": BOOL})
+"""`admin` is not read, and false."""
 WEB_SESSIONS = _table(
     15,
     "web_sessions",

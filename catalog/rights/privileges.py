@@ -153,11 +153,7 @@ def privilege_names(privileges: int, kind: SecurableKind) -> list[str]:
     return sorted(str(one.name) for one in Privilege if one & privileges)
 
 
-def acl_text(grantee: str, privileges: int, grantable: int, grantor: str) -> str:
-    """An item of an access list as PostgreSQL's catalogs have it: `ada=ar*w/root`."""
-    letters = "".join(
-        letter + ("*" if grantable & privilege else "")
-        for privilege, letter in _LETTERS.items()
-        if privileges & privilege
-    )
+def acl_text(grantee: str, privileges: int, grantor: str) -> str:
+    """An item of an access list as PostgreSQL's catalogs have it: `ada=arw/root`."""
+    letters = "".join(letter for privilege, letter in _LETTERS.items() if privileges & privilege)
     return f"{'' if grantee == 'public' else grantee}={letters}/{grantor}"

@@ -1,7 +1,7 @@
 """Rights: who is a member of which role, who owns what, and what was granted to whom.
 
-    privileges           (object_id, grantee) -> privileges, grantable, owner
-    role_members         (role, member) -> admin
+    privileges           (object_id, grantee) -> privileges, owner
+    role_members         (role, member)
 
 A user has what was granted to it, to the roles that it is a member of, at however many removes, and
 to `public`. Whoever owns a thing has every privilege on it, and so do the members of the role that
@@ -14,7 +14,7 @@ owns it. What has no owner's row belongs to `root`. `root` is a member of `admin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ...kvlayer.txn import Transaction
@@ -45,10 +45,9 @@ MEMO_MAX = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The privileges of one grantee on one object. `grantable` is the part that it may pass on."""
+    """The privileges of one grantee on one object."""
 
     privileges: int = 0
-    grantable: int = 0
     owner: bool = False
 
     @property
@@ -62,15 +61,15 @@ class Rights:
     def __init__(
         self,
         grants: Mapping[tuple[int, str], Grant],
-        members: Mapping[tuple[str, str], bool],
+        members: Collection[tuple[str, str]],
         logins: frozenset[str] = frozenset(),
     ) -> None:
         self._grants = grants
         self._logins = logins
         self._memberships = members
-        self._parents: dict[str, dict[str, bool]] = {}
-        for (role, member), admin in members.items():
-            self._parents.setdefault(member, {})[role] = admin
+        self._parents: dict[str, list[str]] = {}
+        for role, member in members:
+            self._parents.setdefault(member, []).append(role)
         self._owners = {object: role for (object, role), grant in grants.items() if grant.owner}
         self._roles: dict[str, frozenset[str]] = {}
         self._held: dict[tuple[str, int, tuple[int, ...]], int] = {}
@@ -147,18 +146,6 @@ class Rights:
                 held |= self.grant(parent, role).privileges & ROW_PRIVILEGES
         return held
 
-    def grantable(self, user: str, object: Securable) -> int:
-        """The privileges on an object that the user may pass on."""
-        if self.admin(user):
-            return EVERYTHING
-        roles = self.roles_of(user)
-        if object.kind is not SecurableKind.SYSTEM and self.owner(object.id) in roles:
-            return int(GRANTABLE_ON[object.kind])
-        found = 0
-        for role in roles:
-            found |= self.grant(object.id, role).grantable
-        return found
-
     def grant(self, object_id: int, grantee: str) -> Grant:
         """The privileges that were granted on the object itself, to that grantee by name."""
         return self._grants.get((object_id, grantee), _NOTHING)
@@ -171,17 +158,9 @@ class Rights:
     def all_grants(self) -> Iterator[tuple[int, str, Grant]]:
         return ((on, who, grant) for (on, who), grant in self._grants.items())
 
-    def memberships(self) -> list[tuple[str, str, bool]]:
-        """Role, member, and whether the member may pass the membership on; `root`'s included."""
-        given = [(role, member, admin) for (role, member), admin in self._memberships.items()]
-        return sorted({*given, (ADMIN, ROOT, True)})
-
-    def may_pass_on(self, user: str, role: str) -> bool:
-        """Whether the user may make others members of a role."""
-        if self.admin(user):
-            return True
-        own = self.roles_of(user)
-        return role != ADMIN and any(self._parents.get(one, {}).get(role) for one in own)
+    def memberships(self) -> list[tuple[str, str]]:
+        """Role and member; `root`'s included."""
+        return sorted({*self._memberships, (ADMIN, ROOT)})
 
 
 _NOTHING = Grant()
@@ -191,15 +170,14 @@ async def read_rights(reader: DescriptorReader) -> Rights:
     """Everybody's rights as a transaction or a snapshot sees them."""
     grants = {}
     for key, body in await reader.scan(PRIVILEGES.primary_span):
-        object_id, grantee, privileges, grantable, owner = _privileges.decode_row(key, body)
+        object_id, grantee, privileges, _, owner = _privileges.decode_row(key, body)
         assert isinstance(object_id, int), object_id
         assert isinstance(privileges, int), privileges
-        assert isinstance(grantable, int), grantable
-        grants[object_id, str(grantee)] = Grant(privileges, grantable, owner is True)
-    members = {}
+        grants[object_id, str(grantee)] = Grant(privileges, owner is True)
+    members = []
     for key, body in await reader.scan(ROLE_MEMBERS.primary_span):
-        role, member, admin = _members.decode_row(key, body)
-        members[str(role), str(member)] = admin is True
+        role, member, _ = _members.decode_row(key, body)
+        members.append((str(role), str(member)))
     logins = frozenset(user.name for user in await list_users(reader) if user.login)
     return Rights(grants, members, logins)
 
@@ -209,9 +187,7 @@ async def read_rights(reader: DescriptorReader) -> Rights:
 
 def grant_row(object_id: int, grantee: str, grant: Grant) -> tuple[bytes, bytes]:
     """A row of `system.privileges`."""
-    return _privileges.encode_row(
-        (object_id, grantee, grant.privileges, grant.grantable, grant.owner)
-    )
+    return _privileges.encode_row((object_id, grantee, grant.privileges, 0, grant.owner))
 
 
 async def find_grant(reader: DescriptorReader, object_id: int, grantee: str) -> Grant:
@@ -219,10 +195,9 @@ async def find_grant(reader: DescriptorReader, object_id: int, grantee: str) -> 
     body = await reader.get(key)
     if body is None:
         return _NOTHING
-    _, _, privileges, grantable, owner = _privileges.decode_row(key, body)
+    _, _, privileges, _, owner = _privileges.decode_row(key, body)
     assert isinstance(privileges, int), privileges
-    assert isinstance(grantable, int), grantable
-    return Grant(privileges, grantable, owner is True)
+    return Grant(privileges, owner is True)
 
 
 async def put_grant(transaction: Transaction, object_id: int, grantee: str, grant: Grant) -> None:
@@ -236,33 +211,19 @@ async def put_grant(transaction: Transaction, object_id: int, grantee: str, gran
 
 
 async def add_privileges(
-    transaction: Transaction, object_id: int, grantee: str, privileges: int, grantable: int = 0
+    transaction: Transaction, object_id: int, grantee: str, privileges: int
 ) -> None:
     found = await find_grant(transaction, object_id, grantee)
-    added = replace(
-        found,
-        privileges=found.privileges | privileges,
-        grantable=found.grantable | grantable,
-    )
+    added = replace(found, privileges=found.privileges | privileges)
     if added != found:
         await put_grant(transaction, object_id, grantee, added)
 
 
 async def remove_privileges(
-    transaction: Transaction,
-    object_id: int,
-    grantee: str,
-    privileges: int,
-    *,
-    option_only: bool = False,
+    transaction: Transaction, object_id: int, grantee: str, privileges: int
 ) -> None:
-    """Takes privileges away, or only the option to pass them on."""
     found = await find_grant(transaction, object_id, grantee)
-    kept = replace(
-        found,
-        privileges=found.privileges if option_only else found.privileges & ~privileges,
-        grantable=found.grantable & ~privileges,
-    )
+    kept = replace(found, privileges=found.privileges & ~privileges)
     if kept != found:
         await put_grant(transaction, object_id, grantee, kept)
 
@@ -286,32 +247,21 @@ async def forget_object(transaction: Transaction, rights: Rights, object_id: int
         await put_grant(transaction, object_id, grantee, _NOTHING)
 
 
-async def add_member(
-    transaction: Transaction, rights: Rights, role: str, member: str, *, admin: bool
-) -> None:
+async def add_member(transaction: Transaction, rights: Rights, role: str, member: str) -> None:
     """Raises SQLError 0LP01 where the role would be a member of itself."""
     if role == member or member in rights.roles_of(role) - {PUBLIC}:
         raise SQLError("0LP01", f'making "{member}" a member of "{role}" would create a cycle')
-    key = _members.encode_key((role, member))
-    body = await transaction.get(key)
-    had_admin = body is not None and _members.decode_row(key, body)[2] is True
-    row = _members.encode_row((role, member, admin or had_admin))
-    await transaction.put([row[0]], [row[1]])
+    key, body = _members.encode_row((role, member, False))
+    await transaction.put([key], [body])
     CatalogChanges.of(transaction).rights_changed = True
 
 
-async def remove_member(
-    transaction: Transaction, role: str, member: str, *, option_only: bool = False
-) -> None:
+async def remove_member(transaction: Transaction, role: str, member: str) -> None:
     """Raises SQLError 42704 where it is no member."""
     key = _members.encode_key((role, member))
     if await transaction.get(key) is None:
         raise SQLError("42704", f'role "{member}" is not a member of role "{role}"')
-    if option_only:
-        row = _members.encode_row((role, member, False))
-        await transaction.put([row[0]], [row[1]])
-    else:
-        await transaction.delete([key])
+    await transaction.delete([key])
     CatalogChanges.of(transaction).rights_changed = True
 
 

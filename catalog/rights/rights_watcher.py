@@ -32,7 +32,7 @@ class RightsWatcher:
     """Follows the store's rights. Made for one node; `start` before it is asked."""
 
     def __init__(self, store: StoreAccess) -> None:
-        self.current = Rights({}, {})
+        self.current = Rights({}, ())
         self._store = store
         self._read_at = ZERO
         self._reading = asyncio.Lock()

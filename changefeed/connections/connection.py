@@ -10,7 +10,7 @@ Who is a member of the owner uses a connection without ever seeing its secrets.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -88,8 +88,8 @@ async def remove_connection(transaction: Transaction, name: str) -> None:
     await transaction.delete([_rows.encode_key((name,))])
 
 
-async def give_connections(transaction: Transaction, owners: Collection[str], to: str) -> None:
-    """Gives the connections of some roles to another one."""
+async def give_connections(transaction: Transaction, owner: str, to: str) -> None:
+    """Gives the connections of a role to another one."""
     for connection in await list_connections(transaction):
-        if connection.owner in owners:
+        if connection.owner == owner:
             await put_connection(transaction, replace(connection, owner=to))

@@ -9,8 +9,6 @@ A place within another one (a lake's folder) is fed with that one's owner's righ
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from ...catalog.descriptors.system_tables import SINK_PLACES
 from ...catalog.rights.users import ROOT
 from ...catalog.rows.row_codec import codec_for
@@ -49,11 +47,11 @@ async def claim_place(
         await transaction.put([key], [body])
 
 
-async def give_places(transaction: Transaction, owners: Collection[str], to: str) -> None:
-    """Gives what some roles own to another one."""
+async def give_places(transaction: Transaction, owner: str, to: str) -> None:
+    """Gives what a role owns to another one."""
     for key, body in await transaction.scan(SINK_PLACES.primary_span):
-        node_id, path, owner = _places.decode_row(key, body)
-        if owner in owners:
+        node_id, path, before = _places.decode_row(key, body)
+        if before == owner:
             given, value = _places.encode_row((node_id, path, to))
             await transaction.put([given], [value])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -201,10 +201,10 @@ async def drop_subscription(
     await transaction.delete([_rows.encode_key((subscription.name,))])
 
 
-async def give_subscriptions(transaction: Transaction, owners: Collection[str], to: str) -> None:
-    """Gives the subscriptions of some roles to another one."""
+async def give_subscriptions(transaction: Transaction, owner: str, to: str) -> None:
+    """Gives the subscriptions of a role to another one."""
     for subscription in await list_subscriptions(transaction):
-        if subscription.owner in owners:
+        if subscription.owner == owner:
             await _put(transaction, replace(subscription, owner=to))
 
 

@@ -21,7 +21,7 @@ class SessionFunction:
 
     result: ColumnType
     counts: tuple[int, ...]
-    arguments: tuple[ColumnType, ...] = (INT8, INT8)
+    arguments: tuple[ColumnType, ...] = (INT8,)
     lenient: bool = False
 
     def argument(self, place: int) -> ColumnType:
@@ -32,20 +32,14 @@ class SessionFunction:
 STORE_TIMESTAMP = ColumnType(TypeKind.DECIMAL, precision=38, scale=10)
 """The SQL type of the store's timestamps: Unix nanoseconds, and the counter behind the point."""
 
-_LOCKS = (
-    "advisory_lock",
-    "advisory_lock_shared",
-    "advisory_xact_lock",
-    "advisory_xact_lock_shared",
-)
-
 SESSION_FUNCTIONS = {
     "pg_cancel_backend": SessionFunction(BOOL, (1,)),
     "pg_terminate_backend": SessionFunction(BOOL, (1,)),
-    **{f"pg_{lock}": SessionFunction(VOID, (1, 2)) for lock in _LOCKS},
-    **{f"pg_try_{lock}": SessionFunction(BOOL, (1, 2)) for lock in _LOCKS},
-    "pg_advisory_unlock": SessionFunction(BOOL, (1, 2)),
-    "pg_advisory_unlock_shared": SessionFunction(BOOL, (1, 2)),
+    "pg_advisory_lock": SessionFunction(VOID, (1,)),
+    "pg_advisory_xact_lock": SessionFunction(VOID, (1,)),
+    "pg_try_advisory_lock": SessionFunction(BOOL, (1,)),
+    "pg_try_advisory_xact_lock": SessionFunction(BOOL, (1,)),
+    "pg_advisory_unlock": SessionFunction(BOOL, (1,)),
     "pg_advisory_unlock_all": SessionFunction(VOID, (0,)),
     "wait_for_changefeed": SessionFunction(
         STORE_TIMESTAMP, (1, 2, 3), (INT8, STRING, STRING), lenient=True

@@ -208,7 +208,6 @@ _STATEMENTS: Mapping[type, tuple[str, _Run]] = {
     r.DropUser: ("DROP ROLE", rights.drop_roles),
     r.GrantPrivileges: ("GRANT", rights.grant_privileges),
     r.GrantRoles: ("GRANT", rights.grant_roles),
-    r.ReassignOwned: ("REASSIGN OWNED", rights.reassign_owned),
     r.SetOwner: ("ALTER", rights.set_owner_of),
 }
 """The tag of each statement, and the function that carries it out in its transaction and returns a

@@ -67,7 +67,7 @@ def privileges_on(rights: Rights, thing: Securable) -> Iterator[tuple[str, Privi
         for grantee, grant in rights.grants_on(object_id):
             for privilege in Privilege:
                 if grant.privileges & privilege & allowed and grantee not in everything:
-                    yield grantee, privilege, bool(grant.grantable & privilege)
+                    yield grantee, privilege, False
 
 
 @TAILRACE_INTERNAL.table("grants 30 object_id:i kind name full_name grantee privilege grantable:b")
@@ -114,8 +114,8 @@ def acl(rights: Rights, thing: Securable) -> list[str] | None:
     shown = int(ALL_OF[thing.kind])
     if thing.kind in (SecurableKind.SEQUENCE, SecurableKind.TYPE):
         shown &= ~int(Privilege.CREATE | Privilege.DROP)  # which PostgreSQL has no letters for
-    texts = [acl_text(owner, shown & int(_OWNERS.get(thing.kind, shown)), 0, owner)]
+    texts = [acl_text(owner, shown & int(_OWNERS.get(thing.kind, shown)), owner)]
     for grantee, grant in grants:
         if grantee != owner and grant.privileges:
-            texts.append(acl_text(grantee, grant.privileges & shown, grant.grantable, owner))
+            texts.append(acl_text(grantee, grant.privileges & shown, owner))
     return texts

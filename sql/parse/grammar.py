@@ -230,6 +230,12 @@ REFUSED = {
         "INSERT … ON CONFLICT (…) DO UPDATE writes a row or changes the one that is there; "
         "UPDATE … FROM and DELETE … USING go by another table.",
     ),
+    "SET SESSION AUTHORIZATION": (
+        "SET SESSION AUTHORIZATION",
+        "Log in as the user, or SET ROLE to a role that you are a member of.",
+    ),
+    "REASSIGN OWNED": ("REASSIGN OWNED", "ALTER … OWNER TO gives a thing to another role."),
+    "DROP OWNED": ("DROP OWNED", "REVOKE takes back what a role was granted."),
     "REINDEX": ("REINDEX", "Indexes do not bloat: there is nothing to do."),
     "CLUSTER": ("CLUSTER", "Rows are kept in the order of their primary key."),
     "CHECKPOINT": ("CHECKPOINT", "What is committed is durable: there is nothing to do."),

@@ -74,12 +74,18 @@ _REFUSED = {
         "(doc ->> 'a')::INT8 is a member with a type, jsonb_array_elements() a row for each item.",
     ),
     **dict.fromkeys(("hashtext", "hashtextextended"), "Advisory locks take any number."),
+    **dict.fromkeys(
+        ("pg_advisory_lock_shared", "pg_try_advisory_lock_shared", "pg_advisory_unlock_shared",
+         "pg_advisory_xact_lock_shared", "pg_try_advisory_xact_lock_shared"),
+        "pg_advisory_lock(n) and pg_advisory_xact_lock(n) exclude all others.",
+    ),
     **dict.fromkeys(("sha224", "sha384", "sha512"), _DIGEST),
     **dict.fromkeys(("factorial", "cbrt", "gcd", "lcm", "width_bucket"), _BY_ARITHMETIC),
     **dict.fromkeys(
         ("array_positions", "array_fill", "array_dims", "array_ndims", "trim_array"), _BY_UNNEST
     ),
     **dict.fromkeys(("num_nulls", "num_nonnulls"), "(a IS NULL)::INT8 + (b IS NULL)::INT8 counts."),
+    "pg_has_role": "pg_auth_members lists who is a member of which role.",
     "div": "trunc(a / b) is the whole part of a quotient.",
     "date_bin": "date_trunc() cuts a moment to its unit.",
     **dict.fromkeys(("jsonb_pretty", "jsonb_strip_nulls"), "Clients write documents."),

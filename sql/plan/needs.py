@@ -141,7 +141,8 @@ def refused(user: str, privileges: int, kind: SecurableKind, name: str) -> SQLEr
     """Returns the error for a lack of privileges, which names the first of them."""
     lacking = next(str(one.name) for one in Privilege if one & privileges)
     if kind is SecurableKind.SYSTEM:
-        return SQLError("42501", f"user {user} does not have {lacking} system privilege")
+        message = f"user {user} does not have {lacking} system privilege"
+        return SQLError("42501", message, hint=f"GRANT SYSTEM {lacking} TO {user}.")
     return SQLError(
         "42501", f"user {user} does not have {lacking} privilege on {kind.value} {name}"
     )

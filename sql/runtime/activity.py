@@ -9,7 +9,7 @@ A node knows its own sessions. Their numbers are of that node and that run of it
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from datetime import datetime
 from enum import Enum
@@ -23,7 +23,6 @@ from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
 from ..results.as_of import datetime_of
 from ..variables.variables import SessionVariables
-from .advisory_locks import AdvisoryLock
 
 STATEMENT_SHOWN_MAX = 10_000
 """Characters of a statement that are shown: a load of megabytes is known by how it begins."""
@@ -182,8 +181,6 @@ class SessionView(Protocol):
     def variables(self) -> SessionVariables: ...
     @property
     def activity(self) -> Activity: ...
-    @property
-    def advisory_locks(self) -> Iterable[AdvisoryLock]: ...
     @property
     def state(self) -> SessionState: ...
     @property

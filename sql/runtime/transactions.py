@@ -53,7 +53,6 @@ class _Marked:
     savepoint: Savepoint
     variables: VariableMark
     number: int
-    read_only: bool
     deferrals: Deferrals
 
 
@@ -112,17 +111,15 @@ class OpenTransaction:
             raise SQLError("25006", f"cannot execute {what} in a read-only transaction")
 
     async def change_modes(self, modes: Modes) -> None:
-        """SET TRANSACTION. Raises SQLError 25001 once a statement has run, unless it only forbids
-        writing from here on."""
-        if self.statement_count == 0:
-            self.modes = modes
-            await self.begin_anew()
+        """SET TRANSACTION. Raises SQLError 25001 behind a statement or a savepoint."""
+        if modes == self.modes:
             return
-        if modes not in (self.modes, replace(self.modes, read_only=True)):
+        if self.statement_count or self._savepoints:
             raise SQLError(
-                "25001", "transaction modes must be set before any statement of the transaction"
+                "25001", "SET TRANSACTION must be called before any statement or savepoint"
             )
         self.modes = modes
+        await self.begin_anew()
 
     async def statement(self, work: Callable[[], Awaitable[T]]) -> T:
         """Runs one statement, under READ COMMITTED as often as rows change beneath it."""
@@ -163,19 +160,14 @@ class OpenTransaction:
             )
         savepoint = await self.transaction.savepoint()
         self.savepoints_made += 1
-        mark = self._variables.mark()
-        number, read_only = self.savepoints_made, self.modes.read_only
-        self._savepoints.append(
-            _Marked(name, savepoint, mark, number, read_only, self.deferred.deferrals)
-        )
+        mark, number = self._variables.mark(), self.savepoints_made
+        self._savepoints.append(_Marked(name, savepoint, mark, number, self.deferred.deferrals))
 
     async def release_savepoint(self, name: str, position: int) -> None:
         """RELEASE: what was done since becomes part of what was done before it."""
         place = self._find(name, position)
-        marked = self._savepoints[place]
-        await self.transaction.release(marked.savepoint)
+        await self.transaction.release(self._savepoints[place].savepoint)
         del self._savepoints[place:]
-        await self._forbid_as_before(marked)
 
     async def rollback_to(self, name: str, position: int) -> None:
         """ROLLBACK TO: the savepoint stands, those after it do not, and the failure is cured.
@@ -187,18 +179,10 @@ class OpenTransaction:
         await self.transaction.rollback_to(marked.savepoint)
         del self._savepoints[place + 1 :]
         self.deferred.deferrals = marked.deferrals
-        await self._forbid_as_before(marked)
         earlier = self._undone
         self._undone = marked.number if earlier is None else min(earlier, marked.number)
         self._variables.restore(marked.variables)
         self.failed = False
-
-    async def _forbid_as_before(self, marked: _Marked) -> None:
-        """Ends a READ ONLY that was set behind a savepoint which is released or gone back to."""
-        if self.modes.read_only and not marked.read_only:
-            self.modes = replace(self.modes, read_only=False)
-            if self.transaction.read_only:  # and so nothing has run yet
-                await self.begin_anew()
 
     def take_undone(self) -> int | None:
         """The first savepoint, by its number, that was gone back to since this was asked last."""

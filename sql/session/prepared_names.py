@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from decimal import Decimal
 from typing import Protocol
 
 from ...catalog.values.column_types import ColumnType, coerce
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import CatalogName, TypeKind
-from ...kvlayer.access import StoreAccess
-from ...kvlayer.clock import Timestamp
-from ..analyze.scalars import Bindings, NotNative, compile_scalar
 from ..execute.query.result_shape import check_columns_same
 from ..results.results import ClosedOnError, Result
 from ..syntax import statements
@@ -49,10 +45,7 @@ class PreparedNames:
     """One session's prepared statements, and the statements about them; `preparing` prepares and
     `run_prepared` runs for the session."""
 
-    def __init__(
-        self, store: StoreAccess, preparing: Callable[[], Preparing], run_prepared: RunPrepared
-    ) -> None:
-        self._store = store
+    def __init__(self, preparing: Callable[[], Preparing], run_prepared: RunPrepared) -> None:
         self._preparing = preparing
         self._run_prepared = run_prepared
         self._by_name: dict[str, PreparedStatement] = {}
@@ -121,11 +114,10 @@ class PreparedNames:
                 return Result(tag="PREPARE")
             case statements.ExecutePrepared():
                 found = self.executed(statement)
-                given = argument_values(statement, found, await self._store.now())
+                given = argument_values(statement, found)
                 result = await self._run_prepared(found, given, streamed=streamed)
-                if found.planned:
-                    async with ClosedOnError(result):
-                        check_columns_same(found.columns, result.columns)
+                async with ClosedOnError(result):
+                    check_columns_same(found.columns, result.columns)
                 return result
             case statements.Deallocate(name=None):
                 await self.clear()
@@ -139,8 +131,10 @@ class PreparedNames:
     def executed(self, statement: statements.ExecutePrepared) -> PreparedStatement:
         """Returns the statement that an EXECUTE runs. Raises SQLError."""
         found = self.find(statement.name, statement.position)
-        if isinstance(found.statement, statements.ExecutePrepared):
-            raise SQLError("0A000", "EXECUTE cannot run an EXECUTE", position=statement.position)
+        if not found.planned:
+            raise SQLError(
+                "0A000", "EXECUTE runs queries and writes alone", position=statement.position
+            )
         return found
 
     def __contains__(self, name: str) -> bool:
@@ -151,12 +145,10 @@ class PreparedNames:
 
 
 def declared_types(statement: Prepare) -> list[ColumnType | None]:
-    """The types that PREPARE declares; `unknown` leaves one to be inferred."""
+    """The types that PREPARE declares: pg_dump does, `oid` among them."""
     types: list[ColumnType | None] = []
     for written in statement.types:
-        if written.name == "unknown":
-            types.append(None)
-        elif written.name == "oid":
+        if written.name == "oid":
             types.append(ColumnType(TypeKind.INT8, catalog_name=CatalogName.OID))
         else:
             with at(written.position):
@@ -164,9 +156,7 @@ def declared_types(statement: Prepare) -> list[ColumnType | None]:
     return types
 
 
-def argument_values(
-    statement: ExecutePrepared, prepared: PreparedStatement, at: Timestamp
-) -> list[object]:
+def argument_values(statement: ExecutePrepared, prepared: PreparedStatement) -> list[object]:
     """The values of EXECUTE's arguments. Raises SQLError."""
     wanted, given = len(prepared.parameter_types), len(statement.arguments)
     if wanted != given:
@@ -176,25 +166,5 @@ def argument_values(
             detail=f"Expected {wanted} parameters but got {given}.",
             position=statement.position,
         )
-    bindings = Bindings((), at)
-    values: list[object] = []
-    for tree, type in zip(statement.arguments, prepared.parameter_types, strict=True):
-        try:
-            values.append(_taken(type, compile_scalar(tree, {}).value(bindings)))
-        except (NotNative, IndexError):
-            raise SQLError(
-                "0A000",
-                f"EXECUTE takes constants, not {tree.sql('postgres')}",
-                position=statement.position,
-            ) from None
-    return values
-
-
-def _taken(type: ColumnType, value: object) -> object:
-    """The value as an integer or an array where one is declared: the statement computes with it as
-    such, and a fraction is an error (22P02), as for a column."""
-    if type.element is not None and isinstance(value, str):
-        return coerce(type, value)
-    if type.broad.kind is not TypeKind.INT8:
-        return value
-    return coerce(type, value) if isinstance(value, str | Decimal | float) else value
+    types = prepared.parameter_types
+    return [coerce(type, one) for type, one in zip(types, statement.arguments, strict=True)]

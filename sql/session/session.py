@@ -39,16 +39,9 @@ from ..parse import ParsedText
 from ..results.errors import told_of
 from ..results.results import ClosedOnError, Result, ResultColumn
 from ..runtime.activity import Activity, SessionState
-from ..runtime.advisory_locks import AdvisoryLocks
 from ..runtime.analytic_lanes import ANALYTICAL_TIMEOUT, Asker, untimed
 from ..runtime.audited import AUDITED, told
-from ..runtime.authorization import (
-    Actor,
-    act_as,
-    act_as_login,
-    begin_as,
-    check_database,
-)
+from ..runtime.authorization import ROLE, Actor, act_as, begin_as, check_database
 from ..runtime.plan_cache import Prepared
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction
@@ -92,7 +85,7 @@ class Session:
         self._transactions = SessionTransactions(services, self.variables, share)
         self._turn = SessionTurn(self.variables, partial(_asker, ref(self)), share)
         self._sequences = SessionSequences()
-        self.prepared_names = PreparedNames(self._store, self._preparing, self._run_prepared)
+        self.prepared_names = PreparedNames(self._preparing, self._run_prepared)
         self.cursors = Cursors(
             lambda: self._open, self._run_text, services.waiting_results.of(user)
         )
@@ -129,10 +122,6 @@ class Session:
         own_limit = self.variables.get(STATEMENT_TIMEOUT)
         seconds = 0.0 if own_limit else self._store.settings.get(ANALYTICAL_TIMEOUT)
         return Asker(self.user, self._services.rights.current.admin(self.user), seconds)
-
-    @property
-    def advisory_locks(self) -> AdvisoryLocks:
-        return self._transactions.advisory_locks
 
     def follow(self) -> None:
         """From here on the running task's time zone and temporary schema are the session's: of a
@@ -499,7 +488,7 @@ class Session:
                 if self._open is not None and not isinstance(statement, statements.ExecutePrepared):
                     self._open.shown = True  # what it does to names is not undone, nor done twice
                 return await self.prepared_names.run(statement, streamed=streamed)
-            case statements.ShowSession(name=name, position=position) if name != "database":
+            case statements.ShowSession(name=name, position=position):
                 return self._transactions.show(name, position)
             case statements.SetConstraints():
                 return await self._statement(
@@ -552,7 +541,7 @@ class Session:
             statement=statement,
             database=self.database,
             user=standing.user,
-            session_user=standing.session_user,
+            session_user=self.login,
             process_id=self.activity.process_id,
             text_began_us=self.activity.text_began_us,
             lock_timeout=standing.lock_timeout,
@@ -597,16 +586,15 @@ class Session:
         """DISCARD, CLOSE ALL, UNLISTEN: there are no channels."""
         if target == "DISCARD ALL":
             self._transactions.refuse_block("DISCARD ALL")
-            await self.advisory_locks.release_all()
-            act_as_login(self.variables)
+            await self._transactions.advisory_locks.release_all()
+            self.variables.reset(ROLE.name)
             self.variables.reset("all")
             await self._subscriptions.close()
+            await self.prepared_names.clear()
         if target in ("DISCARD ALL", "CLOSE CURSOR ALL"):
             await self.cursors.close_all()
         if target in ("DISCARD ALL", "DISCARD TEMP"):
             await drop_all(self._services, self._turn.temporary)
-        if target in ("DISCARD ALL", "DISCARD PLANS"):
-            await self.prepared_names.clear()
         if target in ("DISCARD ALL", "DISCARD SEQUENCES"):
             self._sequences = SessionSequences()
         return Result(tag=target)
@@ -614,7 +602,7 @@ class Session:
     async def _act_as(self, statement: ActAs) -> Result:
         block = None if self._transactions.batch else self._open
         async with self._acting() as actor:
-            return await act_as(actor, statement, self.variables, self.login, block)
+            return await act_as(actor, statement, self.variables, block)
 
     async def _use(self, name: str) -> Result:
         async with self._acting() as actor:

@@ -47,7 +47,6 @@ from ..syntax.statements import (
 from ..variables.variables import (
     DEFAULT_READ_ONLY,
     IDLE_IN_TRANSACTION_TIMEOUT,
-    REGISTRY,
     STATEMENT_TIMEOUT,
     SessionVariables,
     Variable,
@@ -56,8 +55,7 @@ from ..variables.variables import (
 from .standing import MODES, Standing, standing_of
 
 _MODE_VARIABLES = tuple(f"transaction_{mode}" for mode in MODES)
-"""The names by which SET and SHOW know the modes of the open transaction, which are written as
-those of new ones."""
+"""The names by which SHOW knows the modes of the open transaction."""
 
 _NOTHING_SAID = statements.TransactionModes()
 
@@ -139,7 +137,7 @@ class SessionTransactions:
                 self._set_characteristics(modes)
                 return Result(tag="SET")
         assert isinstance(statement, statements.SetVariable), statement
-        return await self._set_variable(statement)
+        return self._set_variable(statement)
 
     # At once
 
@@ -258,8 +256,7 @@ class SessionTransactions:
         else:
             # What ran before it in the batch belongs to it.
             modes = await self._modes(self.opened.modes, given_modes, given)
-            if modes != self.opened.modes:
-                await self.opened.change_modes(modes)
+            await self.opened.change_modes(modes)
         self.batch = False
         return Result(tag="BEGIN")
 
@@ -404,12 +401,8 @@ class SessionTransactions:
             if getattr(said, name) is not None:
                 self._variables.put(variable, getattr(said, name))
 
-    async def _set_variable(self, statement: statements.SetVariable) -> Result:
+    def _set_variable(self, statement: statements.SetVariable) -> Result:
         name, value = statement.name, statement.value
-        if name in _MODE_VARIABLES and value is not None:
-            mode = name.removeprefix("transaction_")
-            said = MODES[mode].read(value, statement.position, name=name)
-            return await self._set_transaction(replace(_NOTHING_SAID, **{mode: said}), ())
         if value is None:
             self._variables.reset(name, position=statement.position)
             return Result(tag="RESET" if not statement.local else "SET")
@@ -422,14 +415,7 @@ class SessionTransactions:
         return Result(tag="SET", notice=notice)
 
     def show(self, name: str, position: int) -> Result:
-        """SHOW name, or SHOW ALL."""
-        if name == "all":
-            shown = {
-                **{known: self._variables.show(found) for known, found in REGISTRY.items()},
-                **{known: self._mode_shown(known) for known in _MODE_VARIABLES},
-            }
-            rows = sorted((known, text) for known, text in shown.items())
-            return listing("SHOW ALL", "variable value", list(rows))
+        """SHOW of a variable."""
         if name in _MODE_VARIABLES:
             text = self._mode_shown(name)
         else:

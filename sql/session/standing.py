@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..runtime.authorization import current_user, session_user
+from ..runtime.authorization import current_user
 from ..runtime.transactions import Modes, lock_timeout
 from ..variables.variables import (
     DEFAULT_DEFERRABLE,
@@ -28,13 +28,12 @@ MODES: Mapping[str, Variable[Any]] = {
 
 
 class Standing(Struct, frozen=True):
-    """`user` is the user whose rights statements have, `session_user` the one of SET SESSION
-    AUTHORIZATION. `lock_timeout` is in seconds, None for the store's setting. `modes` are those of
-    new transactions. `timed` says that the time of statements, or between them, is limited."""
+    """`user` is the user whose rights statements have. `lock_timeout` is in seconds, None for the
+    store's setting. `modes` are those of new transactions. `timed` says that the time of
+    statements, or between them, is limited."""
 
     version: int
     user: str
-    session_user: str
     lock_timeout: float | None
     modes: Modes
     timed: bool
@@ -46,7 +45,6 @@ def standing_of(variables: SessionVariables) -> Standing:
     return Standing(
         version=variables.version,
         user=current_user(variables),
-        session_user=session_user(variables),
         lock_timeout=lock_timeout(variables),
         modes=Modes(**{name: get(variable) for name, variable in MODES.items()}),
         timed=bool(get(STATEMENT_TIMEOUT) or get(IDLE_IN_TRANSACTION_TIMEOUT)),

@@ -194,28 +194,21 @@ class ConnectionChange(CatalogStatement, NamedStatement):
 
 
 class CreateConnection(ConnectionChange):
-    grammar = (
-        "CREATE EXTERNAL CONNECTION if_not_exists:[IF NOT EXISTS] ^ name:connection AS uri:sink_uri"
-    )
+    grammar = "CREATE EXTERNAL CONNECTION ^ name:connection AS uri:sink_uri"
     uri: str = field(repr=False)
-    if_not_exists: bool
 
 
 class AlterConnection(ConnectionChange):
     grammar = (
-        "ALTER EXTERNAL CONNECTION if_exists:[IF EXISTS] ^ name:connection "
-        "( AS uri:sink_uri | OWNER TO owner:role )"
+        "ALTER EXTERNAL CONNECTION ^ name:connection ( AS uri:sink_uri | OWNER TO owner:role )"
     )
     uri: str | None = field(repr=False)
     owner: str | None
-    if_exists: bool
 
 
 class DropConnection(ConnectionChange):
-    grammar = "DROP EXTERNAL CONNECTION if_exists:[IF EXISTS] ^ name:connection"
-    if_exists: bool
+    grammar = "DROP EXTERNAL CONNECTION ^ name:connection"
 
 
 class ShowConnections(Statement):
-    grammar = ("SHOW EXTERNAL CONNECTIONS", "SHOW EXTERNAL CONNECTION name:connection")
-    name: str | None = None
+    grammar = "SHOW EXTERNAL CONNECTIONS"

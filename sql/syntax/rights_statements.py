@@ -50,9 +50,8 @@ class PrivilegeName:
     position: int
 
 
-_TO = "TO grantees:role,… option:[WITH GRANT OPTION]"
+_TO = "TO grantees:role,… [_:grant_option]"
 _FROM = "FROM grantees:role,… [CASCADE/RESTRICT]"
-_REVOKE = "revoke:REVOKE option:[GRANT OPTION FOR]"
 _SYSTEM: dict[str, object] = {"target": GrantTarget(kind=TargetKind.SYSTEM)}
 
 
@@ -61,85 +60,49 @@ class RightsChange(CatalogStatement):
 
 
 class GrantPrivileges(RightsChange):
-    """`option` is WITH GRANT OPTION, or GRANT OPTION FOR."""
-
     grammar = (
         (f"GRANT SYSTEM privileges:privilege,… {_TO}", _SYSTEM),
         f"GRANT privileges:privilege,… ON target:grant_target {_TO}",
-        (f"{_REVOKE} SYSTEM privileges:privilege,… {_FROM}", _SYSTEM),
-        f"{_REVOKE} privileges:privilege,… ON target:grant_target {_FROM}",
+        (f"revoke:REVOKE SYSTEM privileges:privilege,… {_FROM}", _SYSTEM),
+        f"revoke:REVOKE privileges:privilege,… ON target:grant_target {_FROM}",
     )
     privileges: tuple[PrivilegeName, ...]
     target: GrantTarget
     grantees: tuple[str, ...]
-    option: bool
     revoke: bool = False
 
 
 class GrantRoles(RightsChange):
-    """Of membership. `option` is WITH ADMIN OPTION, or ADMIN OPTION FOR."""
+    """Of membership."""
 
     grammar = (
-        "GRANT roles:role,… TO members:role,… option:[WITH ADMIN OPTION]",
-        "revoke:REVOKE option:[ADMIN OPTION FOR] roles:role,… FROM members:role,… "
-        "[CASCADE/RESTRICT]",
+        "GRANT roles:role,… TO members:role,… [_:grant_option]",
+        "revoke:REVOKE roles:role,… FROM members:role,… [CASCADE/RESTRICT]",
     )
     roles: tuple[str, ...]
     members: tuple[str, ...]
-    option: bool
     revoke: bool = False
 
 
 class SetOwner(RightsChange):
-    grammar = (
-        *(
-            (
-                f"ALTER {kind.name} if_exists:[IF EXISTS] [ONLY] name:{kind.operand} "
-                "OWNER TO owner:role",
-                {"kind": kind},
-            )
-            for kind in (TargetKind.TABLE, TargetKind.SEQUENCE, TargetKind.TYPE)
-        ),
-        *(
-            (f"ALTER {kind.name} name:{kind.operand} OWNER TO owner:role", {"kind": kind})
-            for kind in (TargetKind.SCHEMA, TargetKind.DATABASE)
-        ),
+    grammar = tuple(
+        (f"ALTER {kind.name} name:{kind.operand} OWNER TO owner:role", {"kind": kind})
+        for kind in TargetKind
+        if kind is not TargetKind.SYSTEM and " " not in kind.value
     )
     kind: TargetKind
     name: ObjectName
     owner: str
-    if_exists: bool = False
-
-
-class ReassignOwned(RightsChange):
-    """`to` is None for DROP OWNED BY, which takes grants away too."""
-
-    grammar = (
-        "REASSIGN OWNED BY roles:role,… TO to:role",
-        "DROP OWNED BY roles:role,… [CASCADE/RESTRICT]",
-    )
-    roles: tuple[str, ...]
-    to: str | None = None
 
 
 class ActAs(Statement):
-    """SET ROLE, or SET SESSION AUTHORIZATION where `session`. `name` is None for NONE and DEFAULT,
-    and for RESET of either."""
+    """SET ROLE. `name` is None for NONE and DEFAULT, and for RESET."""
 
     grammar = (
         "SET [local:LOCAL | SESSION] ROLE [TO/=] ^ ( DEFAULT | NONE | name:role_text )",
-        *(
-            f"SET {words} [TO/=] ^ ( DEFAULT | name:role_text )"
-            for words in (
-                "session:SESSION AUTHORIZATION",
-                "[local:LOCAL | SESSION] session:SESSION AUTHORIZATION",
-            )
-        ),
         "reset:RESET ^ ROLE",
-        "reset:RESET ^ session:SESSION AUTHORIZATION",
     )
     name: str | None = None
-    session: bool = False
     local: bool = False
     reset: bool = False
     position: int
@@ -154,7 +117,6 @@ class RoleOptions(Syntax):
     login: bool | None = None
     granted: tuple[str, ...] = ()
     revoked: tuple[str, ...] = ()
-    in_roles: tuple[str, ...] = ()
 
 
 class CreateUser(RightsChange):
@@ -171,17 +133,12 @@ class CreateUser(RightsChange):
 
 
 class AlterUser(RightsChange):
-    grammar = "ALTER USER/ROLE if_exists:[IF EXISTS] name:user [WITH] options:some_role_options"
+    grammar = "ALTER USER/ROLE name:user [WITH] options:role_options"
     name: str
     options: RoleOptions
-    if_exists: bool
 
 
 class DropUser(RightsChange):
     grammar = "DROP USER/ROLE if_exists:[IF EXISTS] names:user,…"
     names: tuple[str, ...]
     if_exists: bool
-
-
-class ShowUsers(Statement):
-    grammar = "SHOW USERS/ROLES"

@@ -77,9 +77,8 @@ class ShowColumns(Statement):
 
 
 class ShowCreateTable(Statement):
-    grammar = ("SHOW CREATE view:VIEW table:view", "SHOW CREATE [TABLE] table:table")
+    grammar = "SHOW CREATE [TABLE/VIEW] table:table"
     table: ObjectName
-    view: bool = False
 
 
 class SplitAt(Statement):
@@ -325,7 +324,7 @@ class UseDatabase(Statement):
 
 
 class ShowSession(NamedStatement):
-    """SHOW name: a fact of the session (`database`)."""
+    """SHOW of a session variable."""
 
 
 class Explain(Statement):
@@ -356,8 +355,8 @@ class Prepare(Statement):
 
 
 class ExecutePrepared(NamedStatement):
-    grammar = "EXECUTE ^ name:prepared [arguments:arguments]"
-    arguments: tuple[exp.Expr, ...]
+    grammar = "EXECUTE ^ name:prepared [arguments:(argument,…)]"
+    arguments: tuple[str | int | None, ...]
 
 
 class Deallocate(Statement):
@@ -373,7 +372,7 @@ class Discard(Statement):
     grammar = (
         *(
             (f"DISCARD {words}", {"target": f"DISCARD {words.partition('/')[0]}"})
-            for words in ("ALL", "PLANS", "SEQUENCES", "TEMP/TEMPORARY")
+            for words in ("ALL", "SEQUENCES", "TEMP/TEMPORARY")
         ),
         ("CLOSE ALL", {"target": "CLOSE CURSOR ALL"}),
         ("UNLISTEN ( * | _:channel )", {"target": "UNLISTEN"}),
@@ -460,6 +459,6 @@ class Maintain(Statement):
 
 SHOWN = (
     "changefeed jobs", "changefeed lag", "changefeed latency", "cluster settings", "columns",
-    "create table", "databases", "jobs", "ranges", "roles", "tables", "transaction", "users",
+    "create table", "databases", "jobs", "ranges", "tables", "transaction",
 )  # fmt: skip
 """Words that SHOW takes beside variables, suggested for a misspelt name."""

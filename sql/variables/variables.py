@@ -46,10 +46,9 @@ class Variable(Generic[V]):
         assert self.name not in REGISTRY, self.name
         REGISTRY[self.name] = cast(Variable[object], self)
 
-    def read(self, text: str, position: int | None, *, name: str = "") -> V:
-        """The value of a text, which SET gave a variable of this name. Raises SQLError 55P02 for
-        one that is shown only, 22023 for a value that does not fit."""
-        name = name or self.title or self.name
+    def read(self, text: str, position: int | None) -> V:
+        """The value of a text that SET gave. Raises SQLError 55P02 for a variable that is shown
+        only, 22023 for a value that does not fit."""
         if self.parse is None:
             raise SQLError("55P02", f'parameter "{self.name}" cannot be changed', position=position)
         try:
@@ -57,7 +56,7 @@ class Variable(Generic[V]):
         except ValueError as error:
             raise SQLError(
                 "22023",
-                f'invalid value for parameter "{name}": "{text}"',
+                f'invalid value for parameter "{self.title or self.name}": "{text}"',
                 position=position,
                 hint=f"{error}",
             ) from error
@@ -79,7 +78,7 @@ def find(name: str, position: int | None = None) -> Variable[object]:
         position=position,
         hint=f'Did you mean "{near[0]}"?'
         if near
-        else "SHOW ALL lists a session's variables; SET CLUSTER SETTING sets the store's.",
+        else "pg_settings lists a session's variables; SET CLUSTER SETTING sets the store's.",
     )
 
 

@@ -67,12 +67,9 @@ def test_a_connection_is_made_shown_and_dropped(tmp_path: Path) -> None:
             await store.sql(f"CREATE EXTERNAL CONNECTION mirror AS '{URI}'")
             shown = [("mirror", URI.replace(SECRET, "redacted"), "postgres", "root")]
             assert await store.sql("SHOW EXTERNAL CONNECTIONS") == shown
-            assert await store.sql("SHOW EXTERNAL CONNECTION mirror") == shown
             again = f"CREATE EXTERNAL CONNECTION mirror AS '{URI}'"
             assert (await store.refused(again)).sqlstate == "42710"
-            await store.sql(f"CREATE EXTERNAL CONNECTION IF NOT EXISTS mirror AS '{URI}'")
             await store.sql("DROP EXTERNAL CONNECTION mirror")
-            await store.sql("DROP EXTERNAL CONNECTION IF EXISTS mirror")
             assert (await store.refused("DROP EXTERNAL CONNECTION mirror")).sqlstate == "42704"
             assert await store.sql("SHOW EXTERNAL CONNECTIONS") == []
 

@@ -129,7 +129,7 @@ def test_a_mirror_that_is_not_there_is_told_as_one_that_is_not_ones_own(town: To
 
 
 def test_a_dropped_users_mirror_is_not_inherited_with_the_name(town: Town) -> None:
-    town.sql(ADMIN, "REASSIGN OWNED BY bo TO ada; DROP OWNED BY bo; CREATE ROLE heir")
+    town.sql(ADMIN, "ALTER TABLE own OWNER TO ada; CREATE ROLE heir")
     town.sql(ADMIN, "CREATE TABLE t (k INT8 PRIMARY KEY); GRANT bo TO heir")
     town.sql(ADMIN, "GRANT CHANGEFEED ON t TO public")
     town.sql(BO, "CREATE CHANGEFEED FOR TABLE t INTO 'duckdb:///bos.duckdb'")

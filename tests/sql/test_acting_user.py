@@ -1,4 +1,4 @@
-"""SET ROLE and SET SESSION AUTHORIZATION."""
+"""SET ROLE."""
 
 from __future__ import annotations
 
@@ -42,6 +42,8 @@ def test_a_role_is_for_its_members() -> None:
         told = await refused(people.bo, "SET ROLE nobody", "22023")
         assert told == 'role "nobody" does not exist'
         await refused(people.bo, "SELECT set_config('role', 'ada', false)", "22023")
+        await refused(people.bo, "SET session_authorization = 'ada'", "55P02")
+        await refused(people.bo, "SET SESSION AUTHORIZATION ada", "0A000")
         await sql(people.bo, "SET ROLE bo")
         await sql(people.node.first, "SET ROLE = 'bo'")  # an admin may act as anybody
         told = await refused(people.node.first, "SELECT * FROM orders")
@@ -72,26 +74,6 @@ def test_a_role_is_undone_with_its_transaction() -> None:
     run(scenario, *ROLES)
 
 
-def test_session_authorization_is_for_admins_logins() -> None:
-    async def scenario(people: People) -> None:
-        told = await refused(people.ada, "SET SESSION AUTHORIZATION bo")
-        assert told == 'permission denied to set session authorization "bo"'
-        await sql(people.ada, "SET SESSION AUTHORIZATION ada")
-        root = people.node.first
-        await sql(root, "SET SESSION AUTHORIZATION ada")
-        assert await rows(root, WHO) == [("ada", "ada", "none")]
-        assert await rows(root, "SHOW session_authorization") == [("ada",)]
-        await refused(root, "SET ROLE bo")
-        await sql(root, "SET ROLE reader")
-        assert await rows(root, WHO) == [("reader", "ada", "reader")]
-        await sql(root, "SET SESSION AUTHORIZATION bo")
-        assert await rows(root, WHO) == [("bo", "bo", "none")]
-        await sql(root, "RESET SESSION AUTHORIZATION")
-        assert await rows(root, WHO) == [("root", "root", "none")]
-
-    run(scenario, *ROLES)
-
-
 def test_a_pooled_connection_is_its_logins_again() -> None:
     async def scenario(people: People) -> None:
         await sql(people.ada, "SET ROLE reader")
@@ -99,18 +81,16 @@ def test_a_pooled_connection_is_its_logins_again() -> None:
         assert await rows(people.ada, "SELECT current_user") == [("reader",)]
         await sql(people.ada, "DISCARD ALL")
         assert await rows(people.ada, WHO) == [("ada", "ada", "none")]
-        root = people.node.first
-        await sql(root, "SET SESSION AUTHORIZATION ada; SET ROLE reader")
-        await sql(root, "DISCARD ALL")
-        assert await rows(root, WHO) == [("root", "root", "none")]
 
     run(scenario, *ROLES)
 
 
-def test_a_membership_of_this_transaction_counts() -> None:
+def test_a_role_of_this_transaction_counts() -> None:
     async def scenario(people: People) -> None:
-        await sql(people.node.first, "BEGIN; CREATE ROLE late; GRANT late TO ada")
-        await sql(people.node.first, "SET SESSION AUTHORIZATION ada; SET ROLE late; ROLLBACK")
+        root = people.node.first
+        await sql(root, "BEGIN; CREATE ROLE late; SET ROLE late")
+        assert await rows(root, WHO) == [("late", "root", "late")]
+        await sql(root, "ROLLBACK")
         await refused(people.ada, "SET ROLE late", "22023")
 
     run(scenario, *ROLES)

@@ -25,7 +25,7 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
     [
         ("lower", [("text", "text", "f")]),
         ("concat", [("VARIADIC any", "text", "f")]),
-        ("pg_advisory_lock", [("bigint", "void", "f"), ("bigint, bigint", "void", "f")]),
+        ("pg_advisory_lock", [("bigint", "void", "f")]),
         ("count", [("", "bigint", "a"), ("any", "bigint", "a")]),
     ],
 )  # fmt: skip

@@ -204,10 +204,14 @@ def test_begin_in_a_batch_takes_over_what_ran_before_it() -> None:
 
 def test_prepare_execute_and_deallocate_by_sql() -> None:
     async def work(node: SqlNode) -> None:
-        await node.sql("PREPARE put (INT8, unknown) AS INSERT INTO t (id, note) VALUES ($1, $2)")
+        await node.sql("PREPARE put (INT8, TEXT) AS INSERT INTO t (id, note) VALUES ($1, $2)")
         await node.sql("EXECUTE put (1, 'it''s')")
         await node.sql("PREPARE find AS SELECT note FROM t WHERE id = $1")
-        assert await node.rows("EXECUTE find (2 - 1)") == [("it's",)]
+        assert await node.rows("EXECUTE find (1)") == [("it's",)]
+        await node.sql("EXECUTE put ('2', NULL)")
+        assert await node.rows("EXECUTE find ('2')") == [(None,)]
+        assert (await node.error("EXECUTE find (2 - 1)")).sqlstate == "42601"
+        assert (await node.error("EXECUTE find ('a')")).sqlstate == "22P02"
         assert (await node.error("PREPARE find AS SELECT 1")).sqlstate == "42P05"
         assert (await node.error("EXECUTE find")).sqlstate == "42601"
         assert (await node.error("PREPARE bad AS SELECT wrong FROM t LIMIT 1")).position == 23
@@ -215,6 +219,32 @@ def test_prepare_execute_and_deallocate_by_sql() -> None:
         assert (await node.error("EXECUTE find (1)")).sqlstate == "26000"
         await node.sql("DEALLOCATE ALL")
         assert (await node.error("EXECUTE put (1, '')")).sqlstate == "26000"
+
+    on_table(work)
+
+
+@pytest.mark.parametrize(
+    ("type", "text"),
+    [
+        ("BOOL", "true"), ("DECIMAL", "-1.5"), ("FLOAT8", "0.25"), ("DATE", "2026-01-02"),
+        ("TIMESTAMPTZ", "2026-01-02 03:04:05+00"), ("INTERVAL", "1 day"), ("BYTEA", "\\x0102"),
+        ("UUID", "00000000-0000-4000-8000-000000000001"), ("INT8[]", "{1,2}"),
+        ("JSONB", '{"a": [1]}'),
+    ],
+)  # fmt: skip
+def test_execute_reads_texts_as_the_parameters_types(type: str, text: str) -> None:
+    async def work(node: SqlNode) -> None:
+        await node.sql(f"PREPARE p ({type}) AS SELECT $1 = '{text}'::{type}")
+        assert await node.rows(f"EXECUTE p ('{text}')") == [(True,)]
+
+    on_table(work)
+
+
+def test_execute_runs_queries_and_writes_alone() -> None:
+    async def work(node: SqlNode) -> None:
+        await node.sql("PREPARE shown AS SHOW timezone; PREPARE itself AS EXECUTE itself")
+        for name in ("shown", "itself"):
+            assert (await node.error(f"EXECUTE {name}")).sqlstate == "0A000"
 
     on_table(work)
 

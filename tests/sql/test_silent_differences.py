@@ -8,26 +8,6 @@ from tests.harness.simulation import Simulation
 from tests.harness.sql_node import sql_node
 
 
-def test_rolling_back_to_a_savepoint_takes_back_that_the_transaction_only_reads() -> None:
-    async def main() -> None:
-        async with sql_node(sim) as node:
-            await node.sql("CREATE TABLE t (a INT8)")
-            for before in ("", "SELECT 1"):
-                session = node.session()
-                for text in ("BEGIN", before, "SAVEPOINT s", "SET TRANSACTION READ ONLY"):
-                    if text:
-                        await session.execute(text)
-                await session.execute("ROLLBACK TO s")
-                (shown,) = await session.execute("SHOW transaction_read_only")
-                assert shown.fetch_rows() == [("off",)]
-                await session.execute("INSERT INTO t VALUES (1)")
-                await session.execute("COMMIT")
-            assert await node.rows("SELECT count(*) FROM t") == [(2,)]
-
-    sim = Simulation(9)
-    sim.run(main())
-
-
 @pytest.mark.parametrize(
     "query",
     [

@@ -23,7 +23,11 @@ STATEMENTS = {
         "SELECT nspname AS schema_name, pg_get_userbyid(nspowner) AS owner FROM pg_namespace "
         "ORDER BY 1",
     ),
-    "du": ("SHOW ROLES",),
+    "du": (
+        "SELECT rolname AS role, rolcanlogin AS login, rolsuper AS admin, ARRAY("
+        "SELECT b.rolname FROM pg_auth_members AS m JOIN pg_roles AS b ON b.oid = m.roleid "
+        "WHERE m.member = r.oid) AS member_of FROM pg_roles AS r ORDER BY 1",
+    ),
     "dp": (_GRANTS.format(where="WHERE object_id > 0"),),
     "jobs": ("SHOW JOBS",),
     "feeds": ("SHOW CHANGEFEED JOBS",),

@@ -1,7 +1,7 @@
 """Functions about the client's own session: who it is, where it is, and what its settings are.
 
     current_user, current_role      whose rights it has: SET ROLE
-    session_user                    the user: SET SESSION AUTHORIZATION
+    session_user                    the user who has logged in
     current_database(), current_catalog
     current_schema()                there is one: public
     version()                       as PostgreSQL's, with our name in it

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from ....catalog.rights.privileges import SYSTEM, Privilege
-from ....catalog.rights.users import PUBLIC, require_role
-from ....catalog.values.errors import SQLError
+from ....catalog.rights.privileges import Privilege
 from ....changefeed import CONNECTION_QUOTA, list_connections
 from ...results.results import Result, listing
 from ...runtime.authorization import Actor
 from ...syntax import changefeed_statements as s
-from ..changer import Skipped
-from .rights import check_member
+from .rights import check_new_owner
 
 
 async def create(actor: Actor, statement: s.CreateConnection) -> None:
     """CREATE EXTERNAL CONNECTION."""
     feeds, name = actor.services.changefeeds, statement.name
-    await _check_may_create(actor)
-    if statement.if_not_exists and await _known(actor, name):
-        raise Skipped(f'external connection "{name}" already exists')
+    await actor.need_system(Privilege.EXTERNALCONNECTION)
     await feeds.create_connection(actor.reader, name, statement.uri, actor.user)
     await actor.need_room(CONNECTION_QUOTA)
 
 
 async def alter(actor: Actor, statement: s.AlterConnection) -> None:
     """ALTER EXTERNAL CONNECTION: its URI, or its owner."""
-    await _check_known(actor, statement)
     feeds, name, owner = actor.services.changefeeds, statement.name, statement.owner
     if owner is not None:
-        await _check_may_give(actor, owner)
+        await check_new_owner(actor, owner)
         await feeds.give_connection(actor.reader, name, owner, actor.user)
     else:
         assert statement.uri is not None, statement
@@ -37,7 +31,6 @@ async def alter(actor: Actor, statement: s.AlterConnection) -> None:
 
 async def drop(actor: Actor, statement: s.DropConnection) -> None:
     """DROP EXTERNAL CONNECTION."""
-    await _check_known(actor, statement)
     await actor.services.changefeeds.drop_connection(actor.reader, statement.name, actor.user)
 
 
@@ -49,37 +42,5 @@ async def show_connections(actor: Actor, statement: s.ShowConnections) -> Result
         for each in await list_connections(actor.reader)
         if admin or each.owner in rights.roles_of(actor.user)
     ]
-    if statement.name is not None:
-        rows = [row for row in rows if row[0] == statement.name]
-        if not rows:
-            raise SQLError("42704", f'external connection "{statement.name}" does not exist')
     columns = "connection_name connection_uri connection_type owner_name"
     return listing("SHOW EXTERNAL CONNECTIONS", columns, rows)
-
-
-async def _check_may_create(actor: Actor) -> None:
-    held = (await actor.rights()).held(actor.user, SYSTEM)
-    if not (held & Privilege.EXTERNALCONNECTION or await actor.admin()):
-        raise SQLError(
-            "42501",
-            f"user {actor.user} does not have EXTERNALCONNECTION system privilege",
-            hint=f"GRANT SYSTEM EXTERNALCONNECTION TO {actor.user}.",
-        )
-
-
-async def _check_may_give(actor: Actor, owner: str) -> None:
-    """One may give to roles of one's own, as with any other thing."""
-    await require_role(actor.reader, owner)
-    if owner == PUBLIC:
-        raise SQLError("42501", f"must be member of role {owner}")
-    check_member(actor, await actor.rights(), owner)
-
-
-async def _check_known(actor: Actor, statement: s.AlterConnection | s.DropConnection) -> None:
-    """Raises Skipped where IF EXISTS asks for a connection that is not there."""
-    if statement.if_exists and not await _known(actor, statement.name):
-        raise Skipped(f'external connection "{statement.name}" does not exist')
-
-
-async def _known(actor: Actor, name: str) -> bool:
-    return any(each.name == name for each in await list_connections(actor.reader))

@@ -10,19 +10,18 @@ from difflib import get_close_matches
 from typing import Any
 
 from ....catalog.descriptors.descriptor import TableDescriptor
-from ....catalog.rights.privileges import SYSTEM, Privilege
+from ....catalog.rights.privileges import SYSTEM, Privilege, securable
 from ....catalog.store.cluster_settings import reset_setting, set_setting
 from ....catalog.store.show_create import default_text, show_create
 from ....catalog.values.errors import SQLError
 from ....kvlayer.settings import REGISTRY, SettingError
 from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
-from ...runtime.relations import not_a_view, resolve
+from ...runtime.relations import resolve
 from ...runtime.services import Services
 from ...syntax import changefeed_statements as f
 from ...syntax import keyspace_statements as k
 from ...syntax import statements
-from ...syntax.rights_statements import ShowUsers
 from ...syntax.schema_statements import ShowRelaxedLogs
 from ...syntax.statement import ObjectName
 from ...syntax.statements import Maintain
@@ -30,7 +29,6 @@ from ..ddl import keyspaces, relaxed_logs
 from . import jobs
 from .connections import show_connections
 from .ranges import RangeStatement, run_ranges
-from .rights import show_users
 from .subscriptions import show_subscriptions
 
 
@@ -39,11 +37,6 @@ async def run_listing(actor: Actor, statement: object, parameters: Sequence[obje
     if isinstance(statement, RangeStatement):
         return await run_ranges(actor, statement, parameters)
     return await LISTINGS[type(statement)](actor, statement)
-
-
-async def show_database(actor: Actor, statement: statements.ShowSession) -> Result:
-    assert statement.name == "database", statement
-    return listing("SHOW DATABASE", "database", [(actor.database,)])
 
 
 async def show_databases(actor: Actor, statement: statements.ShowDatabases) -> Result:
@@ -66,14 +59,13 @@ async def show_tables(actor: Actor, statement: statements.ShowTables) -> Result:
 
 async def _table(actor: Actor, name: ObjectName) -> TableDescriptor:
     table = await resolve(actor.services, actor.reader, name, actor.database)
-    await actor.need_any(table)
+    if table.id > 0 and not (await actor.rights()).held(actor.user, securable(table)):
+        raise SQLError("42501", f"user {actor.user} has no privileges on relation {table.name}")
     return table
 
 
 async def show_create_table(actor: Actor, statement: statements.ShowCreateTable) -> Result:
     table = await _table(actor, statement.table)
-    if statement.view and table.view is None:
-        raise not_a_view(statement.table)
     referenced: dict[int, TableDescriptor] = {}
     for key in table.foreign_keys:
         other = await actor.services.catalog.descriptors.read(actor.reader, key.referenced_id)
@@ -160,7 +152,6 @@ LISTINGS: Mapping[type, Callable[[Actor, Any], Awaitable[Result]]] = {
     Maintain: maintain,
     f.ShowConnections: show_connections,
     ShowRelaxedLogs: relaxed_logs.show_relaxed_logs,
-    ShowUsers: show_users,
     f.RetryDeadLetters: jobs.tell_dead_letters,
     f.ShowDeadLetters: jobs.tell_dead_letters,
     f.ShowFeedLag: jobs.show_feed_lag,
@@ -179,7 +170,6 @@ LISTINGS: Mapping[type, Callable[[Actor, Any], Awaitable[Result]]] = {
     statements.ShowCreateTable: show_create_table,
     statements.ShowDatabases: show_databases,
     statements.ShowJobs: jobs.show_jobs,
-    statements.ShowSession: show_database,
     statements.ShowTables: show_tables,
     statements.VerifyChangefeed: jobs.verify_changefeed,
 }

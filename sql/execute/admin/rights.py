@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ....catalog.descriptors.descriptor import Descriptor
 from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
 from ....catalog.descriptors.system_tables import FIRST_USER_ID
 from ....catalog.jobs.job_store import cancel_jobs_of
@@ -18,16 +17,13 @@ from ....catalog.rights.privileges import (
     Privilege,
     Securable,
     SecurableKind,
-    privilege_names,
     securable,
 )
 from ....catalog.rights.rights import (
     Grant,
-    Rights,
     add_member,
     add_privileges,
     put_grant,
-    read_rights,
     remove_member,
     remove_privileges,
     set_owner,
@@ -37,13 +33,12 @@ from ....catalog.rights.web_sessions import remove_web_sessions
 from ....catalog.values.errors import SQLError
 from ....changefeed import JOB_KIND, SCHEDULE_KIND, give_connections, give_subscriptions
 from ....changefeed.jobs.places import give_places
-from ....kvlayer.access import Transaction
-from ...results.results import Result, Row, listing
+from ...results.results import Result
 from ...runtime.authorization import Actor
 from ...runtime.relations import find_sequence, find_table, find_type, unknown_relation
 from ...syntax import rights_statements as s
 from ...syntax.statement import ObjectName, at
-from ..changer import Skipped, skipped
+from ..changer import Skipped
 from ..ddl.enum_types import unknown
 
 DEPENDENTS_SHOWN = 100
@@ -67,7 +62,7 @@ async def alter_role(actor: Actor, statement: s.AlterUser) -> None:
     name, options = statement.name, statement.options
     user = await users.find_user(actor.reader, name)
     if user is None:
-        raise skipped(users.unknown_user(name), statement.if_exists)
+        raise users.unknown_user(name)
     own_password = name == actor.user and options == s.RoleOptions(
         password=options.password, password_given=True
     )
@@ -99,16 +94,18 @@ async def drop_roles(actor: Actor, statement: s.DropUser) -> str | None:
                 "2BP01",
                 f'role "{name}" cannot be dropped because {reasons[0]}',
                 detail=f"{detail[:1].upper()}{detail[1:]}.",
-                hint=f"REASSIGN OWNED BY {name} TO another role, then DROP OWNED BY {name}.",
+                hint="ALTER … OWNER TO another role gives away what it owns, REVOKE takes back "
+                "what it was granted.",
             )
         if not await users.drop_user(actor.reader, name, if_exists=statement.if_exists):
             missing.append(name)
             continue
         await put_grant(actor.reader, SYSTEM.id, name, Grant())
-        await give_feeds_things(actor.reader, [name], ROOT)
+        for give in (give_places, give_subscriptions, give_connections):
+            await give(actor.reader, name, ROOT)
         await remove_web_sessions(actor.reader, name)
         await cancel_jobs_of(actor.reader, name, FEED_KINDS)
-        for role, member, _ in (await actor.rights()).memberships():
+        for role, member in (await actor.rights()).memberships():
             if name in (role, member) and (role, member) != (ADMIN, ROOT):
                 await remove_member(actor.reader, role, member)
     return ", ".join(f'role "{name}" does not exist, skipping' for name in missing) or None
@@ -126,43 +123,16 @@ def _verifier(actor: Actor, options: s.RoleOptions) -> users.Verifier | None:
 
 
 async def _set_options(actor: Actor, name: str, options: s.RoleOptions) -> None:
-    """Options other than the password are system privileges and memberships."""
-    granted, revoked = _bits(options.granted), _bits(options.revoked)
-    lacking = granted & ~(await actor.rights()).grantable(actor.user, SYSTEM)
-    if lacking:
-        names = ", ".join(privilege_names(lacking, SecurableKind.SYSTEM))
-        raise SQLError("42501", f"user {actor.user} may not give {names}")
-    if granted:
-        await add_privileges(actor.reader, SYSTEM.id, name, granted)
-    if revoked:
-        await remove_privileges(actor.reader, SYSTEM.id, name, revoked)
-    for role in options.in_roles:
-        rights = await actor.rights()
-        if await users.find_user(actor.reader, role) is None:
-            raise users.unknown_user(role)
-        if role == ADMIN or not rights.may_pass_on(actor.user, role):
-            await actor.need_admin(f"make members of {role}")
-        await add_member(actor.reader, rights, role, name, admin=False)
+    """Options other than the password are system privileges."""
+    if options.granted:
+        await actor.need_admin("give system privileges")
+        await add_privileges(actor.reader, SYSTEM.id, name, _bits(options.granted))
+    if options.revoked:
+        await remove_privileges(actor.reader, SYSTEM.id, name, _bits(options.revoked))
 
 
 def _bits(names: Iterable[str]) -> int:
     return sum({int(Privilege[name]) for name in names})
-
-
-async def show_users(actor: Actor, statement: s.ShowUsers) -> Result:
-    """SHOW USERS and SHOW ROLES."""
-    rights = await read_rights(actor.reader)
-    memberships = rights.memberships()
-    rows: list[Row] = []
-    for user in await users.list_users(actor.reader):
-        held = rights.grant(SYSTEM.id, user.name).privileges & ALL_OF[SecurableKind.SYSTEM]
-        options = [str(one.name) for one in Privilege if one & held]
-        if not user.login:
-            options.append("NOLOGIN")
-        roles = [role for role, member, _ in memberships if member == user.name]
-        has_password = "yes" if user.verifier is not None else "no"
-        rows.append((user.name, ", ".join(sorted(options)), ", ".join(roles), has_password))
-    return listing("SHOW ROLES", "username options member_of has_password", rows)
 
 
 # Rights
@@ -209,43 +179,28 @@ async def grant_privileges(actor: Actor, statement: s.GrantPrivileges) -> Result
     kind, _ = _TARGETS[statement.target.kind]
     privileges = privileges_of(statement.privileges, kind)
     await _check_roles(actor, statement.grantees)
-    revokes_all = statement.revoke and any(given.name == "ALL" for given in statement.privileges)
-    if revokes_all:
+    if statement.revoke and any(given.name == "ALL" for given in statement.privileges):
         privileges |= GRANTABLE_ON[kind]
+    change = remove_privileges if statement.revoke else add_privileges
     for thing in await _find_targets(actor, statement.target):
-        await _check_may_grant(actor, thing, privileges, everything=revokes_all)
+        if thing.kind is not kind:
+            position = statement.target.names[0].position
+            message = f'"{thing.name}" is a sequence'
+            raise SQLError("42809", message, position=position, hint="Write ON SEQUENCE.")
+        await _check_owner(actor, thing)
         for grantee in statement.grantees:
-            if statement.revoke:
-                if grantee in (ROOT, ADMIN):
-                    raise SQLError("42501", f"the privileges of {grantee} cannot be revoked")
-                await remove_privileges(
-                    actor.reader, thing.id, grantee, privileges, option_only=statement.option
-                )
-            else:
-                if grantee == PUBLIC and statement.option:
-                    message = "grant options can only be granted to roles, not to public"
-                    raise SQLError("0LP01", message)
-                grantable = privileges if statement.option else 0
-                await add_privileges(actor.reader, thing.id, grantee, privileges, grantable)
+            if statement.revoke and grantee in (ROOT, ADMIN):
+                raise SQLError("42501", f"the privileges of {grantee} cannot be revoked")
+            await change(actor.reader, thing.id, grantee, privileges)
     return Result(tag="REVOKE" if statement.revoke else "GRANT")
 
 
-async def _check_may_grant(
-    actor: Actor, thing: Securable, privileges: int, *, everything: bool
-) -> None:
-    """Raises SQLError 42501 where the user may not pass the privileges on: admins may, owners,
-    and roles that have them WITH GRANT OPTION."""
-    grantable = (await actor.rights()).grantable(actor.user, thing)
-    lacking = 0 if everything and grantable else privileges & ~grantable
-    if lacking:
-        names = ", ".join(privilege_names(lacking, thing.kind))
-        raise SQLError(
-            "42501",
-            f"user {actor.user} missing WITH GRANT OPTION privilege on {names}"
-            + (
-                "" if thing.kind is SecurableKind.SYSTEM else f" of {thing.kind.value} {thing.name}"
-            ),
-        )
+async def _check_owner(actor: Actor, thing: Securable) -> None:
+    """Raises SQLError 42501 where the user does not own a thing; the system is the admins'."""
+    if thing.kind is SecurableKind.SYSTEM:
+        await actor.need_admin("give system privileges")
+    elif not (await actor.rights()).owns(actor.user, thing.id):
+        raise SQLError("42501", f"must be owner of {thing.kind.value} {thing.name}")
 
 
 # Membership.
@@ -253,26 +208,17 @@ async def _check_may_grant(
 
 async def grant_roles(actor: Actor, statement: s.GrantRoles) -> Result:
     await _check_roles(actor, (*statement.roles, *statement.members), public=False)
+    await actor.need_system(Privilege.CREATEROLE)
     for role in statement.roles:
+        await _check_admin_over(actor, role)
         for member in statement.members:
-            rights = await actor.rights()
-            await _check_may_pass_on(actor, rights, role)
             if not statement.revoke:
-                await add_member(actor.reader, rights, role, member, admin=statement.option)
+                await add_member(actor.reader, await actor.rights(), role, member)
             elif (role, member) == (ADMIN, ROOT):
                 raise SQLError("42501", "root is always a member of admin")
             else:
-                await remove_member(actor.reader, role, member, option_only=statement.option)
+                await remove_member(actor.reader, role, member)
     return Result(tag="REVOKE" if statement.revoke else "GRANT")
-
-
-async def _check_may_pass_on(actor: Actor, rights: Rights, role: str) -> None:
-    if rights.may_pass_on(actor.user, role):
-        return
-    may_create = rights.held(actor.user, SYSTEM) & Privilege.CREATEROLE
-    if may_create and not rights.admin(role):
-        return
-    raise SQLError("42501", f"{actor.user} is not a superuser or role admin for role {role}")
 
 
 # Owners.
@@ -280,82 +226,21 @@ async def _check_may_pass_on(actor: Actor, rights: Rights, role: str) -> None:
 
 async def set_owner_of(actor: Actor, statement: s.SetOwner) -> Result:
     """ALTER TABLE takes a sequence, too, as pg_dump writes it."""
-    kind, name, tag = statement.kind, statement.name, f"ALTER {statement.kind.name}"
-    if kind is s.TargetKind.TABLE and await find_sequence(
-        actor.services.catalog, actor.reader, name, actor.database
-    ):
-        kind = s.TargetKind.SEQUENCE
-    try:
-        (thing,) = await _find_targets(actor, s.GrantTarget(kind=kind, names=(name,)))
-    except SQLError as error:
-        if statement.if_exists and error.sqlstate in ("42P01", "42704"):
-            return Result(tag=tag, notice=f"{error.message}, skipping")
-        raise
+    target = s.GrantTarget(kind=statement.kind, names=(statement.name,))
+    (thing,) = await _find_targets(actor, target)
+    await _check_owner(actor, thing)
+    await check_new_owner(actor, statement.owner)
+    await set_owner(actor.reader, await actor.rights(), thing.id, statement.owner)
+    return Result(tag=f"ALTER {statement.kind.name}")
+
+
+async def check_new_owner(actor: Actor, role: str) -> None:
+    """Raises SQLError for a role to which the actor may not give things: 0LP01, 42704, or 42501 for
+    one that the actor, who is no admin, is no member of."""
+    await _check_roles(actor, [role], public=False)
     rights = await actor.rights()
-    if not rights.owns(actor.user, thing.id):
-        raise SQLError("42501", f"must be owner of {thing.kind.value} {thing.name}")
-    await _check_roles(actor, [statement.owner], public=False)
-    check_member(actor, rights, statement.owner)
-    await set_owner(actor.reader, rights, thing.id, statement.owner)
-    return Result(tag=tag)
-
-
-async def reassign_owned(actor: Actor, statement: s.ReassignOwned) -> Result:
-    """REASSIGN OWNED and DROP OWNED."""
-    to, roles = statement.to, statement.roles
-    if to is None:
-        await _drop_owned(actor, roles)
-        return Result(tag="DROP OWNED")
-    await _check_roles(actor, (*roles, to), public=False)
-    rights = await _rights_over(actor, (*roles, to))
-    for object_id, owner, grant in list(rights.all_grants()):
-        if grant.owner and owner in roles:
-            await set_owner(actor.reader, await actor.rights(), object_id, to)
-    await give_feeds_things(actor.reader, roles, to)
-    return Result(tag="REASSIGN OWNED")
-
-
-async def give_feeds_things(transaction: Transaction, roles: Sequence[str], to: str) -> None:
-    """Gives what feeds know of roles to another: places, subscriptions and connections."""
-    for give in (give_places, give_subscriptions, give_connections):
-        await give(transaction, roles, to)
-
-
-async def _drop_owned(actor: Actor, roles: Sequence[str]) -> None:
-    """Takes away what was granted to roles. Raises 2BP01 where one still owns a thing."""
-    await _check_roles(actor, roles, public=False)
-    rights = await _rights_over(actor, roles)
-    for object_id, grantee, grant in list(rights.all_grants()):
-        if grantee not in roles:
-            continue
-        lives = object_id == SYSTEM.id or await _living(actor, object_id) is not None
-        if grant.owner and lives:
-            raise SQLError(
-                "2BP01",
-                f"role {grantee} still owns objects, which DROP OWNED BY does not drop",
-                hint=f"REASSIGN OWNED BY {grantee} TO another role, or drop them.",
-            )
-        await put_grant(actor.reader, object_id, grantee, Grant())
-
-
-async def _rights_over(actor: Actor, roles: Iterable[str]) -> Rights:
-    rights = await actor.rights()
-    for role in roles:
-        check_member(actor, rights, role)
-    if ROOT in roles and not rights.admin(actor.user):
-        raise SQLError("42501", "only admins may give away what root owns")
-    return rights
-
-
-def check_member(actor: Actor, rights: Rights, role: str) -> None:
-    """Raises SQLError 42501 for a role that the actor, who is no admin, is no member of."""
     if not rights.admin(actor.user) and role not in rights.roles_of(actor.user):
         raise SQLError("42501", f"must be member of role {role}")
-
-
-async def _living(actor: Actor, object_id: int) -> Descriptor | None:
-    found = await actor.services.catalog.descriptors.read(actor.reader, object_id)
-    return None if found is None or found.dropped else found
 
 
 async def what_depends_on(actor: Actor, role: str) -> list[str]:
@@ -365,8 +250,8 @@ async def what_depends_on(actor: Actor, role: str) -> list[str]:
     for object_id, grantee, grant in rights.all_grants():
         if grantee != role or object_id == SYSTEM.id:  # what is of the system goes with the role
             continue
-        found = await _living(actor, object_id)
-        if found is not None:
+        found = await actor.services.catalog.descriptors.read(actor.reader, object_id)
+        if found is not None and not found.dropped:
             verb = "owns" if grant.owner else "has privileges on"
             reasons.append(f"it {verb} {_shown(securable(found).kind)} {found.name}")
     return sorted(set(reasons))
@@ -431,21 +316,13 @@ async def _object(
 
 
 async def _named(actor: Actor, name: ObjectName) -> list[Securable]:
-    """A table, a view or a keyspace."""
+    """A table, a view or a keyspace; a sequence where there is none."""
     virtual = actor.services.find_virtual(name.parts)
     table = virtual or await find_table(
         actor.services, actor.reader, name, actor.database, views=True, keyspaces=True
     )
     if table is None:
-        catalog = actor.services.catalog
-        if await find_sequence(catalog, actor.reader, name, actor.database) is not None:
-            raise SQLError(
-                "42809",
-                f'"{name}" is a sequence',
-                position=name.position,
-                hint="Write ON SEQUENCE.",
-            )
-        raise unknown_relation(name)
+        return await _object(find_sequence, unknown_relation, actor, name)
     if table.id < FIRST_USER_ID:
         raise SQLError(
             "42501",

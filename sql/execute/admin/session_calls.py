@@ -11,7 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Protocol, cast
+from typing import Protocol
 
 from ....catalog.rights.privileges import SYSTEM, Privilege
 from ....catalog.rights.rights import Rights
@@ -19,10 +19,9 @@ from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
 from ....catalog.values.interval_text import read_interval
 from ....kvlayer.clock import Timestamp, format_timestamp, parse_timestamp
-from ....kvlayer.transaction_modes import LockMode
 from ...results.results import Result
 from ...runtime.activity import SessionView
-from ...runtime.advisory_locks import WAIT_SECONDS, AdvisoryKey, AdvisoryLocks, key_of
+from ...runtime.advisory_locks import WAIT_SECONDS, AdvisoryLocks, key_of
 from ...runtime.authorization import current_rights
 from ...runtime.keyspaces import OpenedKeyspace, RawKeyspaces, whole_seconds
 from ...runtime.services import Services
@@ -69,26 +68,20 @@ class CallingSession:
             )
         if name in _CALLS:
             return await _CALLS[name](self, *arguments)
-        if name == "pg_advisory_unlock_all":
-            await self._transactions.advisory_locks.release_all()
-            return ""
-        mode = LockMode.SHARED if name.endswith("_shared") else LockMode.EXCLUSIVE
-        key = key_of(await self._database_id(), cast(Sequence[int], arguments))
-        if "unlock" in name:
-            return await self._unlock(key, mode)
-        locked = await self._lock(key, mode, in_transaction="_xact_" in name, tries="_try_" in name)
-        return locked if "_try_" in name else ""
+        (number,) = arguments
+        assert isinstance(number, int), number
+        key, tries = key_of(await self._database_id(), number), "_try_" in name
+        locked = await self._lock(key, in_transaction="_xact_" in name, tries=tries)
+        return locked if tries else ""
 
     async def _cancel(self, process_id: int) -> bool:
-        session = await self._session_to_end(process_id, "cancel query", "query is being canceled")
+        session = await self._session_to_end(process_id)
         if session is not None:
             session.activity.interrupt()
         return session is not None
 
     async def _terminate(self, process_id: int) -> bool:
-        session = await self._session_to_end(
-            process_id, "terminate process", "process is being terminated"
-        )
+        session = await self._session_to_end(process_id)
         if session is not None:
             session.terminate()
         return session is not None
@@ -107,31 +100,32 @@ class CallingSession:
         resolved = await self._services.jobs.wait(job_id, until, seconds=seconds)
         return Decimal(format_timestamp(resolved))
 
-    async def _lock(
-        self, key: AdvisoryKey, mode: LockMode, *, in_transaction: bool, tries: bool
-    ) -> bool:
+    async def _lock(self, key: bytes, *, in_transaction: bool, tries: bool) -> bool:
         locks, opened = self._transactions.advisory_locks, self._transactions.opened
         timeout = lock_timeout(self._session.variables) or WAIT_SECONDS
         seconds = None if tries else timeout
-        if in_transaction and opened is None:
-            return await locks.lock_once(key, mode, seconds=seconds)
-        if in_transaction and opened is not None:
-            return await locks.lock_in(opened.transaction, key, mode, seconds=seconds)
-        if opened is not None:
-            opened.shown = True  # what the session locks is not undone, nor locked twice
-        transaction = None if opened is None else opened.transaction
-        return await locks.lock(key, mode, seconds=seconds, opened=transaction)
+        if opened is None:
+            locked = await locks.lock(key, seconds=seconds, opened=None)
+            if locked and in_transaction:  # the statement is one by itself, and ends here
+                await locks.unlock(key)
+            return locked
+        if in_transaction:
+            return await locks.lock_in(opened.transaction, key, seconds=seconds)
+        opened.shown = True  # what the session locks is not undone, nor locked twice
+        return await locks.lock(key, seconds=seconds, opened=opened.transaction)
 
-    async def _unlock(self, key: AdvisoryKey, mode: LockMode) -> bool:
-        locks, opened = self._transactions.advisory_locks, self._transactions.opened
-        if opened is not None:
-            opened.shown = True
-        transaction = None if opened is None else opened.transaction
-        unlocked = await locks.unlock(key, mode, transaction)
+    async def _unlock(self, number: int) -> bool:
+        if self._transactions.opened is not None:
+            self._transactions.opened.shown = True
+        key = key_of(await self._database_id(), number)
+        unlocked = await self._transactions.advisory_locks.unlock(key)
         if not unlocked:
-            kind = "ShareLock" if mode is LockMode.SHARED else "ExclusiveLock"
-            self._warnings.append(f"you don't own a lock of type {kind}")
+            self._warnings.append("you don't own a lock of type ExclusiveLock")
         return unlocked
+
+    async def _unlock_all(self) -> str:
+        await self._transactions.advisory_locks.release_all()
+        return ""
 
     async def _database_id(self) -> int:
         name = self._session.database
@@ -143,7 +137,7 @@ class CallingSession:
             self._database = (name, found)
         return self._database[1]
 
-    async def _session_to_end(self, process_id: int, what: str, whose: str) -> SessionView | None:
+    async def _session_to_end(self, process_id: int) -> SessionView | None:
         """The session of a process, if there is one. Raises SQLError 42501."""
         session = self._services.sessions.find_process(process_id)
         if session is None:
@@ -152,19 +146,13 @@ class CallingSession:
         opened = self._transactions.opened
         reader = None if opened is None else opened.transaction
         rights = await current_rights(self._services, reader)
-        if may_end(rights, self._session.user, session.activity.user):
-            return session
-        if rights.admin(session.activity.user):
+        if not may_end(rights, self._session.user, session.activity.user):
             raise SQLError(
                 "42501",
-                f"permission denied to {what}",
-                detail="Only admins may do that to the sessions of admins.",
+                f"permission denied to end what {session.activity.user} runs",
+                hint="GRANT SYSTEM CANCELQUERY TO a role lets it end what others run, but admins.",
             )
-        raise SQLError(
-            "42501",
-            f"must be a member of the role whose {whose}, or have CANCELQUERY",
-            hint="GRANT SYSTEM CANCELQUERY TO a role lets it end what others run.",
-        )
+        return session
 
     # Raw keyspaces. Each call is durable when it returns, and stays where the statement fails
     # behind it. Raises SQLError as `RawKeyspaces.opened` does.
@@ -244,6 +232,8 @@ def _shown(at: Timestamp) -> Decimal:
 
 
 _CALLS: dict[str, Callable[..., Awaitable[Datum]]] = {
+    "pg_advisory_unlock": CallingSession._unlock,
+    "pg_advisory_unlock_all": CallingSession._unlock_all,
     "pg_cancel_backend": CallingSession._cancel,
     "pg_terminate_backend": CallingSession._terminate,
     "raw_cas": CallingSession._raw_cas,

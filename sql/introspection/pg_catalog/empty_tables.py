@@ -56,6 +56,9 @@ pg_matviews 38
 pg_opclass 31
     oid:o opcmethod:o opcname opcnamespace:o opcowner:o opcfamily:o opcintype:o opcdefault:b
     opckeytype:o
+pg_locks 90
+    locktype database:o relation:o page:i tuple:i virtualxid transactionid classid:o objid:o
+    objsubid:i virtualtransaction pid:i mode granted:b fastpath:b waitstart:t
 pg_opfamily 65
     oid:o opfmethod:o opfname opfnamespace:o opfowner:o
 pg_parameter_acl 66

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....catalog.rights.privileges import SYSTEM, Privilege, Securable, SecurableKind
 from ....catalog.rights.rights import read_rights
-from ....catalog.rights.users import ROOT, list_users
+from ....catalog.rights.users import ADMIN, ROOT, list_users
 from ....catalog.values.identifiers import RESERVED
 from ...analyze.calls import oids
 from .. import described
@@ -84,8 +84,8 @@ async def user_rows(context: IntrospectionContext) -> Rows:
 @PG_CATALOG.table("pg_auth_members 12 roleid:o member:o grantor:o admin_option:b")
 async def member_rows(context: IntrospectionContext) -> Rows:
     rights = await read_rights(context.reader)
-    for role, member, admin in rights.memberships():
-        yield (oids.user_oid(role), oids.user_oid(member), oids.user_oid(ROOT), admin)
+    for role, member in rights.memberships():
+        yield (oids.user_oid(role), oids.user_oid(member), oids.user_oid(ROOT), role == ADMIN)
 
 
 @PG_CATALOG.table("pg_tablespace 32 oid:o spcname spcowner:o spcacl:S spcoptions:S")

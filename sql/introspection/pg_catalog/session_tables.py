@@ -1,32 +1,14 @@
-"""Tables of sessions: pg_stat_activity and pg_locks of this node, and pg_settings of one's own."""
+"""Tables of sessions: pg_stat_activity of this node, and pg_settings of one's own."""
 
 from __future__ import annotations
 
 from ....catalog.rights.privileges import SYSTEM, Privilege
 from ....catalog.rights.rights import read_rights
-from ....kvlayer.transaction_modes import LockMode
 from ...analyze.calls.oids import user_oid
 from ...results.results import Row
 from ...runtime.activity import SessionView, shown
 from ...variables.variables import APPLICATION_NAME, REGISTRY
 from ..virtual_table import PG_CATALOG, IntrospectionContext, Rows
-
-_MODES = {LockMode.EXCLUSIVE: "ExclusiveLock", LockMode.SHARED: "ShareLock"}
-
-
-@PG_CATALOG.table("""pg_locks 90
-    locktype database:o relation:o page:i tuple:i virtualxid transactionid classid:o objid:o
-    objsubid:i virtualtransaction pid:i mode granted:b fastpath:b waitstart:t""")
-async def lock_rows(context: IntrospectionContext) -> Rows:
-    """The advisory locks of this node's sessions. Rows that are locked are in none of
-    PostgreSQL's tables either, and tables are not locked."""
-    for session in context.services.sessions:
-        for lock in session.advisory_locks:
-            yield (
-                "advisory", lock.key.database_id, None, None, None, None, None, lock.key.high,
-                lock.key.low, len(lock.key.numbers), None, session.activity.process_id,
-                _MODES[lock.mode], lock.granted, False, None,
-            )  # fmt: skip
 
 
 @PG_CATALOG.table("""pg_settings 16
@@ -73,11 +55,9 @@ def _row(session: SessionView, database_id: int | None, open_to_see: bool) -> Ro
     if not open_to_see:
         return (*known, *[None] * 13, _HIDDEN, None)
     running = activity.text is not None
-    waits = any(not lock.granted for lock in session.advisory_locks)
     return (
         *known, activity.client_address or None, None, None, activity.began,
         session.transaction_opened_at, activity.text_began, None,
-        *(("Lock", "advisory") if waits else (None, None)),
-        "active" if running else session.state.value, None, None, None,
+        None, None, "active" if running else session.state.value, None, None, None,
         shown(activity.text if running else activity.last_text), "client backend",
     )  # fmt: skip

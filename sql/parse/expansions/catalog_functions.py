@@ -214,13 +214,6 @@ WHERE (_m.member = CAST($1 AS TEXT) OR CAST(_m.member_oid AS TEXT) = CAST($1 AS 
     AND (_g.privilege = upper(CAST($3 AS TEXT))
         OR _g.grantable AND _g.privilege || ' WITH GRANT OPTION' = upper(CAST($3 AS TEXT)))
 """
-_MEMBER = """
-SELECT count(*) > 0 FROM tailrace_internal.role_closure AS _m
-WHERE (_m.member = CAST($1 AS TEXT) OR CAST(_m.member_oid AS TEXT) = CAST($1 AS TEXT))
-    AND (_m.role = CAST($2 AS TEXT)
-        OR _m.role IN (SELECT _r.rolname FROM pg_catalog.pg_roles AS _r
-                       WHERE CAST(_r.oid AS TEXT) = CAST($2 AS TEXT)))
-"""
 
 
 def _has(text: str) -> registered_names.Make:
@@ -317,10 +310,6 @@ _MAIN_BYTES = _of_relation(registered_names.query(_SIZE.format(column="_z.main_b
 
 _TEXTS = {
     "pg_table_is_visible": _VISIBLE,
-    "pg_blocking_pids": "SELECT array_agg(_h.pid) FROM pg_catalog.pg_locks AS _w "
-    "JOIN pg_catalog.pg_locks AS _h ON _h.database = _w.database AND _h.classid = _w.classid "
-    "AND _h.objid = _w.objid AND _h.objsubid = _w.objsubid "
-    "WHERE _w.pid = $1 AND NOT _w.granted AND _h.granted AND _h.pid <> _w.pid",
     "pg_get_userbyid": "SELECT _u.rolname FROM pg_catalog.pg_roles AS _u WHERE _u.oid = $1",
     "acldefault": _default_acl(),
     # How pretty a definition is to be changes nothing; a parameter there is a BOOL all the same.
@@ -365,6 +354,7 @@ _CONSTANTS = {
     **{f"pg_{kind}_is_visible": "TRUE" for kind in _ALL_VISIBLE},
     "pg_relation_is_publishable": "TRUE",
     **dict.fromkeys(_NOT_THERE, "CAST(NULL AS TEXT)"),
+    "pg_blocking_pids": "CAST(NULL AS INT8[])",
     "pg_is_in_recovery": "FALSE",
     "pg_last_xact_replay_timestamp": "CAST(NULL AS TIMESTAMPTZ)",
     "getdatabaseencoding": "'UTF8'",
@@ -380,7 +370,6 @@ FUNCTIONS: dict[str, registered_names.Make] = {
         f"has_{kind}_privilege": _has(_HELD.format(kind=kind))
         for kind in ("table", "schema", "database", "sequence", "type")
     },
-    "pg_has_role": _has(_MEMBER),
     "pg_get_expr": lambda arguments: arguments[0].copy(),
     **registered_names.TO_REGISTERED,
     "pg_get_serial_sequence": _owned_sequence,

@@ -1,7 +1,7 @@
 """Users, roles and rights.
 
-An option of a user is `[NO]LOGIN`, `PASSWORD 'secret'`, `PASSWORD NULL`, `IN ROLE name, …`, or a
-system privilege with or without NO before it, such as `CREATEDB`. ROLE may stand for USER.
+An option of a user is `[NO]LOGIN`, `PASSWORD 'secret'`, `PASSWORD NULL`, or a system privilege
+with or without NO before it, such as `CREATEDB`. ROLE may stand for USER.
 """
 
 from __future__ import annotations
@@ -21,19 +21,17 @@ from ..rules import Rules
 
 _PRIVILEGES = [str(one.name) for one in ALL_OF[SecurableKind.SYSTEM]]
 refuses("superuser", "SUPERUSER", hint="GRANT admin TO the role: its members may do everything.")
-_OPTIONS = "PASSWORD, LOGIN or a system privilege"
 _role_options = gathered(
     Rules(
         ("LOGIN", dict, {"login": True}),
         ("NOLOGIN", dict, {"login": False}),
         ("INHERIT", dict),  # there is no other way
-        ("IN ROLE in_roles:user,…", dict),
         ("_:superuser", dict),
         ("ENCRYPTED PASSWORD password:password", dict, {"password_given": True}),
         ("PASSWORD ( NULL | password:password )", dict, {"password_given": True}),
         *((name, dict, {"granted": (name,)}) for name in _PRIVILEGES),
         *((f"NO{name}", dict, {"revoked": (name,)}) for name in _PRIVILEGES),
-        expected=_OPTIONS,
+        expected="PASSWORD, LOGIN or a system privilege",
     )
 )
 
@@ -41,14 +39,6 @@ _role_options = gathered(
 @kind("role_options")
 def _options(cursor: Cursor) -> RoleOptions:
     return RoleOptions(**_role_options(cursor))  # type: ignore[arg-type]
-
-
-@kind("some_role_options")
-def _some_options(cursor: Cursor) -> RoleOptions:
-    options = _options(cursor)
-    if options == RoleOptions():
-        cursor.fail(_OPTIONS)
-    return options
 
 
 # Rights.
@@ -66,3 +56,9 @@ def _privilege(cursor: Cursor) -> PrivilegeName:
 
 
 define_rules("grant_target", Rules(*rows_of(GrantTarget)))
+refuses(
+    "grant_option",
+    "WITH",
+    "the option to pass a right on",
+    "Owners grant rights on what they own, CREATEROLE makes members of roles.",
+)

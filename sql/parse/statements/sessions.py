@@ -5,9 +5,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
-
 from ....catalog.values.errors import SQLError
 from ...syntax.changefeed_statements import FetchSubscription
 from ...syntax.statement import Option, rows_of
@@ -19,9 +16,7 @@ from ...syntax.transaction_statements import (
 )
 from ...variables.variables import LEVELS
 from .. import kinds
-from ..cursor import Cursor, Unmatched, syntax_error
-from ..lexer import like
-from ..queries import parse_tree
+from ..cursor import Cursor, Unmatched
 from ..rules import Row, Rules
 
 kinds.define_rules(
@@ -92,11 +87,14 @@ def _shown(cursor: Cursor) -> str:
 
 
 _CATALOGS = {
+    "ALL": "pg_settings lists a session's variables.",
+    "DATABASE": "SELECT current_database() tells it.",
     "SCHEMAS": "information_schema.schemata lists them.",
     "SEQUENCES": "pg_sequences lists them, with their last values.",
     "TYPES/ENUMS": "pg_type lists them, and pg_enum their labels.",
     "INDEXES/INDEX/KEYS": "pg_indexes lists them, and SHOW CREATE TABLE those of a table.",
     "CONSTRAINTS/CONSTRAINT": "pg_constraint lists them, and SHOW CREATE TABLE those of a table.",
+    "USERS/ROLES": "pg_roles lists them, and pg_auth_members the members of roles.",
     "GRANTS": "tailrace_internal.grants lists them, and pg_auth_members the members of roles.",
     "SESSIONS/QUERIES/STATEMENTS": "pg_stat_activity lists sessions, and what each runs.",
 }
@@ -108,7 +106,6 @@ SHOWS: tuple[Row, ...] = (
         (f"SHOW {words} ^ _:rest", kinds.refused(f"SHOW {words.partition('/')[0]}", hint))
         for words, hint in _CATALOGS.items()
     ),
-    ("SHOW ^ ALL", ShowSession, {"name": "all"}),
     ("SHOW ^ TIME ZONE", ShowSession, {"name": "timezone"}),
     ("SHOW ^ name:shown", ShowSession),
 )
@@ -117,23 +114,15 @@ SHOWS: tuple[Row, ...] = (
 # Prepared statements.
 
 
-@kinds.kind("arguments", kinds.at_parenthesis, absent=())
-def _arguments(cursor: Cursor) -> tuple[exp.Expr, ...]:
-    """The list in parentheses that ends the statement, read by sqlglot as items of a SELECT."""
-    tokens = cursor.rest()
-    last = tokens[-1]
-    if last.token_type != TokenType.R_PAREN:
-        end = last.end + 1
-        raise syntax_error(cursor.text, end, end, hint="Expected a closing parenthesis.")
-    if len(tokens) == 2:
-        return ()
-    first = tokens[0]
-    tree = parse_tree(cursor.text, [like(first, TokenType.SELECT, "SELECT"), *tokens[1:-1]])
-    if not isinstance(tree, exp.Select) or any(
-        part for name, part in tree.args.items() if name != "expressions"
-    ):
-        raise syntax_error(cursor.text, first.start, first.end + 1)
-    return tuple(tree.expressions)
+kinds.define_rules(
+    "argument",
+    Rules(
+        ("NULL", lambda: None),
+        ("name:text", kinds.itself),
+        ("name:number", kinds.itself),
+        expected="a text, a whole number or NULL",
+    ),
+)
 
 
 # Cursors.

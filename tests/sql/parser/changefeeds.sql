@@ -220,35 +220,31 @@ SHOW SUBSCRIPTIONS
 ----
 ShowSubscriptions()
 
-CREATE EXTERNAL CONNECTION IF NOT EXISTS mirror AS 'postgres://app:secret@host/db'
+CREATE EXTERNAL CONNECTION mirror AS 'postgres://app:secret@host/db'
 ----
-CreateConnection(name='mirror', position=42, uri='postgres://app:secret@host/db', if_not_exists=True)
+CreateConnection(name='mirror', position=28, uri='postgres://app:secret@host/db')
 
 CREATE EXTERNAL CONNECTION 'mirror' AS 'null://'
 ----
-CreateConnection(name='mirror', position=28, uri='null://', if_not_exists=False)
+CreateConnection(name='mirror', position=28, uri='null://')
 
 CREATE EXTERNAL CONNECTION mirror 'postgres://app:secret@host/db'
 ----
 position 35: syntax error at or near "'postgres://app:redacted@host/db'" (SQLSTATE 42601)
 HINT: Expected AS.
 
-ALTER EXTERNAL CONNECTION IF EXISTS mirror AS 'null://'
+ALTER EXTERNAL CONNECTION mirror AS 'null://'
 ----
-AlterConnection(name='mirror', position=37, uri='null://', owner=None, if_exists=True)
+AlterConnection(name='mirror', position=27, uri='null://', owner=None)
 
 ALTER EXTERNAL CONNECTION mirror OWNER TO feeders
 ----
-AlterConnection(name='mirror', position=27, uri=None, owner='feeders', if_exists=False)
+AlterConnection(name='mirror', position=27, uri=None, owner='feeders')
 
-DROP EXTERNAL CONNECTION IF EXISTS mirror
+DROP EXTERNAL CONNECTION mirror
 ----
-DropConnection(name='mirror', position=36, if_exists=True)
+DropConnection(name='mirror', position=26)
 
 SHOW EXTERNAL CONNECTIONS
 ----
-ShowConnections(name=None)
-
-SHOW EXTERNAL CONNECTION mirror
-----
-ShowConnections(name='mirror')
+ShowConnections()

@@ -8,7 +8,7 @@ ShowDatabases()
 
 SHOW CREATE TABLE a.b
 ----
-ShowCreateTable(table=ObjectName(parts=('a', 'b'), position=19), view=False)
+ShowCreateTable(table=ObjectName(parts=('a', 'b'), position=19))
 
 SHOW COLUMNS FROM t
 ----
@@ -48,12 +48,13 @@ SetVariable(name='search_path', value='public', local=False, position=5)
 
 SHOW database
 ----
-ShowSession(name='database', position=6)
+position 14: not supported: SHOW DATABASE (SQLSTATE 0A000)
+HINT: SELECT current_database() tells it.
 
 SHOW
 ----
 position 5: syntax error at end of input (SQLSTATE 42601)
-HINT: Expected CLUSTER SETTINGS, ALL, TIME ZONE, what to show, DATABASES, TABLES, COLUMNS FROM, CREATE, RANGES FROM TABLE, JOBS, JOB, CHANGEFEED or others.
+HINT: Expected CLUSTER SETTINGS, TIME ZONE, what to show, DATABASES, TABLES, COLUMNS FROM, CREATE, RANGES FROM TABLE, JOBS, JOB, CHANGEFEED, JOBS WHEN COMPLETE or others.
 
 EXPLAIN SELECT 1
 ----

@@ -132,23 +132,6 @@ UPDATE parents SET id = 20 WHERE id = 2;
 SELECT * FROM children ORDER BY id;
 TRUNCATE moves;
 SELECT count(*) FROM moves;
--- What READ ONLY forbids behind a savepoint is allowed again when it ends.
-CREATE TABLE guarded (k INT8 PRIMARY KEY);
-BEGIN;
-SAVEPOINT reads;
-SET TRANSACTION READ ONLY;
-INSERT INTO guarded VALUES (1);
-ROLLBACK TO reads;
-SHOW transaction_read_only;
-INSERT INTO guarded VALUES (1);
-SAVEPOINT again;
-SET TRANSACTION READ ONLY;
-SHOW transaction_read_only;
-RELEASE again;
-SHOW transaction_read_only;
-INSERT INTO guarded VALUES (2);
-COMMIT;
-SELECT * FROM guarded ORDER BY k;
 INSERT INTO guarded SELECT 3 INTO somewhere;
 -- Foreign keys of other widths than what they refer to.
 CREATE TABLE wide_keys (k INT8 PRIMARY KEY, name TEXT UNIQUE);
