@@ -40,7 +40,6 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     quote_literal quote_nullable(any) text
     concat(*any) text
     concat_ws format(text, *any) text
-    regexp_replace(text, text, text, text?) text
     string_to_array(text, text, text?) text[]
 
     date_part(text, timestamp|timestamptz|interval|time|date) float8

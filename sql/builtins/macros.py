@@ -254,9 +254,8 @@ REWRITTEN = frozenset(
     """
     div round sign to_char to_date date_part date_trunc format concat every octet_length length
     variance pg_typeof json_object json_extract_path json_extract_path_text
-    regexp_replace
-    regexp_like regexp_match regexp_substr regexp_count regexp_instr regexp_split_to_array
-    width_bucket date_bin factorial cbrt gcd lcm sha224 sha384 sha512
+    regexp_replace regexp_like regexp_match regexp_substr regexp_count regexp_instr
+    regexp_split_to_array width_bucket date_bin factorial cbrt gcd lcm sha224 sha384 sha512
     """.split()  # noqa: SIM905 (a list of words is read as such)
 )
 """Functions whose lowering depends on their arguments' types, and those that are refused though

@@ -146,7 +146,6 @@ _FUNCTIONS: dict[str, Callable[[list[exp.Expr], exp.Expr, Types], exp.Expr]] = {
     "octet_length": lambda found, tree, types: texts.octet_length(found[0], types),
     "every": lambda found, tree, types: plain("bool_and", *found),
     "variance": lambda found, tree, types: plain("var_samp", *found),
-    "regexp_replace": lambda found, tree, types: texts.replaced(found, tree),
     "pg_typeof": lambda found, tree, types: _type_name(found[0], types),
 }
 

@@ -87,7 +87,7 @@ _REFUSED = {
     **dict.fromkeys(("min_scale", "trim_scale"), "round(x, 2)::TEXT has as many digits as that."),
     **dict.fromkeys(
         ("regexp_like", "regexp_count", "regexp_instr", "regexp_substr", "regexp_match",
-         "regexp_matches", "regexp_split_to_array", "regexp_split_to_table"),
+         "regexp_matches", "regexp_replace", "regexp_split_to_array", "regexp_split_to_table"),
         _BY_EXPRESSION,
     ),
 }  # fmt: skip

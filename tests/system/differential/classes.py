@@ -391,7 +391,7 @@ CLASSES: tuple[DifferenceClass, ...] = (
             ),
             _refused(sqlstate="0A000", beginnings=("not supported: ",)),
             _refused(sqlstate="22003", beginnings=("NUMERIC keeps 9 fractional digits",)),
-            _refused(sqlstate="22023", beginnings=("unrecognized encoding", "option 'g'")),
+            _refused(sqlstate="22023", beginnings=("unrecognized encoding",)),
         ),
     ),
     DifferenceClass("Signs that are not read", _unread),
