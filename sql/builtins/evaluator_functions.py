@@ -37,7 +37,7 @@ and its kin. Numbers and truths are macros."""
 
 
 IN_PYTHON = re.compile(
-    r"\b(jsonb_(?!pair_)\w+|text_as_\w+|interval_text|wall_clock_us"
+    r"\b(jsonb_\w+|text_as_\w+|interval_text|wall_clock_us"
     rf"|{PREFIX}zone_abbreviation(?:_in)?)\(",
     re.IGNORECASE,
 )

@@ -21,7 +21,6 @@ from sqlglot import exp
 from ...catalog.values.column_types import JSONB, STRING, ColumnType, Datum, array_of, coerce
 from ...catalog.values.errors import SQLError
 from ...catalog.values.json_text import normal_json
-from ...catalog.values.type_kinds import TypeKind
 from ..analyze.types.resolution import no_operator
 from ..analyze.types.rows import check_order_of_distinct, entries
 from ..analyze.types.types import Types, untyped
@@ -117,21 +116,10 @@ def _operated(node: exp.Expr, types: Types) -> exp.Expr | None:
 
 
 def _cast(node: exp.Cast, types: Types) -> exp.Expr | None:
-    source, target = types.of(node.this), types.of(node)
-    if target is None or target == source or untyped(node.this):
+    """A text read as a document. No other type is cast to one (`conversions.CASTS`)."""
+    if types.of(node) != JSONB or types.of(node.this) == JSONB or untyped(node.this):
         return None
-    if target == JSONB:
-        if source is not None and source.kind is not TypeKind.STRING:
-            raise _no_cast(node, source, target)
-        return call("jsonb_in", node.this)
-    if source != JSONB or target.kind is TypeKind.STRING:
-        return None
-    if target.kind not in _OF_DOCUMENTS:
-        raise _no_cast(node, source, target)
-    bare = target.kind is TypeKind.DECIMAL and not node.to.expressions
-    name = "jsonb_bare_number" if bare else _OF_DOCUMENTS[target.kind]
-    node.this.replace(call(name, node.this.copy()))
-    return None
+    return call("jsonb_in", node.this)
 
 
 def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
@@ -143,7 +131,7 @@ def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
     same = name.replace("json_", "jsonb_", 1) if name.startswith("json_") else name
     shape = FUNCTIONS.get(same)
     if shape is None:
-        if name.startswith("json") and name not in _WITHIN:
+        if name.startswith("json"):
             raise _no_function(node, name)
         return None
     made, letters, least = shape
@@ -187,10 +175,6 @@ def _made(node: exp.Anonymous, name: str, given: list[exp.Expr], types: Types) -
 
 def _refused(node: exp.JSONObject | exp.JSONArray, types: Types) -> None:
     raise _no_function(node, node.sql_name().lower())
-
-
-def _no_cast(node: exp.Cast, source: ColumnType, target: ColumnType) -> SQLError:
-    return error_at(node, "42846", f"cannot cast type {type_name(source)} to {type_name(target)}")
 
 
 def _no_function(node: exp.Expr, what: str, hint: str | None = None) -> SQLError:
@@ -288,22 +272,12 @@ def gathered(node: exp.Expr, argument: exp.Expr, types: Types) -> exp.Expr:
     return listed
 
 
-_OF_DOCUMENTS = {
-    TypeKind.INT8: "jsonb_integer",
-    TypeKind.DECIMAL: "jsonb_number",
-    TypeKind.FLOAT4: "jsonb_number",
-    TypeKind.FLOAT8: "jsonb_number",
-    TypeKind.BOOL: "jsonb_truth",
-}
 _BUILDERS = {
     **dict.fromkeys(("to_jsonb", "to_json", "array_to_json", "row_to_json"), "jsonb_of"),
     **dict.fromkeys(("jsonb_build_object", "json_build_object"), "jsonb_built_object"),
     **dict.fromkeys(("jsonb_build_array", "json_build_array"), "jsonb_built_array"),
 }
 _AGGREGATES = ("jsonb_agg", "json_agg")
-_WITHIN = ("jsonb_pair_key", "jsonb_pair_value", "jsonb_pair_text")
-"""Functions that the parser makes and whose operands are no documents."""
-
 
 # Documents compared, ordered and grouped as PostgreSQL's btree does it.
 #

@@ -66,6 +66,10 @@ _REFUSED = {
          "jsonb_delete", "jsonb_delete_path"),
         _BY_OPERATORS,
     ),
+    **dict.fromkeys(
+        ("jsonb_each", "jsonb_each_text", "jsonb_object_keys"),
+        "doc ->> 'name' is a member; names that a query looks for are items of an array, or rows.",
+    ),
     "jsonb_insert": "jsonb_set() sets a member, || appends to an array.",
     "jsonb_set_lax": "jsonb_set() sets a member, #- removes it.",
     "jsonb_object": "jsonb_build_object() takes names and values by turns.",

@@ -31,7 +31,6 @@ def test_rolling_back_to_a_savepoint_takes_back_that_the_transaction_only_reads(
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT e FROM jsonb_each('{}') e",
         "SELECT '10:00'::TIMETZ",
         "SELECT CASE WHEN true THEN generate_series(1, 2) END",
         "SELECT coalesce(unnest(ARRAY[1]), 2)",

@@ -201,8 +201,6 @@ _READERS: dict[str, Reader] = {
 }
 """By the letters of `_FUNCTIONS`: documents, texts and numbers and truths, sets of texts."""
 
-_PAIRS = "STRUCT(key VARCHAR, value JSON)[]"
-_TEXT_PAIRS = "STRUCT(key VARCHAR, value VARCHAR)[]"
 _RESULTS: dict[str, pa.DataType] = {
     "VARCHAR": pa.string(),
     "BLOB": pa.binary(),
@@ -210,10 +208,6 @@ _RESULTS: dict[str, pa.DataType] = {
     "BIGINT": pa.int64(),
     "JSON[]": pa.list_(pa.string()),
     "VARCHAR[]": pa.list_(pa.string()),
-    **dict.fromkeys(
-        (_PAIRS, _TEXT_PAIRS),
-        pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())])),
-    ),
 }
 
 
@@ -236,13 +230,6 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
     ("jsonb_array_length", operators.array_length, "d", "BIGINT"),
     ("jsonb_elements", operators.elements, "d", "JSON[]"),
     ("jsonb_element_texts", operators.element_texts, "d", "VARCHAR[]"),
-    ("jsonb_keys", operators.keys, "d", "VARCHAR[]"),
-    ("jsonb_pairs", operators.pairs, "d", _PAIRS),
-    ("jsonb_text_pairs", operators.text_pairs, "d", _TEXT_PAIRS),
-    ("jsonb_integer", operators.integer_of, "d", "BIGINT"),
-    ("jsonb_number", operators.number_of, "d", "VARCHAR"),
-    ("jsonb_bare_number", operators.bare_number_of, "d", "VARCHAR"),
-    ("jsonb_truth", operators.truth_of, "d", "BOOLEAN"),
     ("jsonb_same_text", order.same, "d", "VARCHAR"),
     ("jsonb_sort_key", order.sort_key, "d", "BLOB"),
 )
@@ -293,9 +280,6 @@ _MACROS = (
     "THEN jsonb_at_path(j, s) END",
     f"jsonb_member_text(j, p, s) AS {_MEMBER_TEXT} WHEN json_type(j, p) IS NOT NULL "
     "THEN jsonb_text_at_path(j, s) END",
-    "jsonb_pair_key(p) AS struct_extract(p, 'key')",
-    "jsonb_pair_value(p) AS struct_extract(p, 'value')",
-    "jsonb_pair_text(p) AS struct_extract(p, 'value')",
     f"jsonb_same(j) AS CASE WHEN regexp_matches(j::VARCHAR, '{order.ZEROS}') "
     "THEN jsonb_same_text(j) ELSE j::VARCHAR END",
 )

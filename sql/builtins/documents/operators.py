@@ -1,4 +1,4 @@
-"""Operators, functions and casts of documents, as PostgreSQL has them: over slices of their texts,
+"""Operators and functions of documents, as PostgreSQL has them: over slices of their texts,
 so that nothing is read that is not asked for.
 
     {"a": 4.50, "b": [1, 2]}      {"a": "4.50", "b": "[1, 2]"}
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -135,69 +134,6 @@ def elements(document: str) -> list[str]:
 def element_texts(document: str) -> list[str | None]:
     """jsonb_array_elements_text."""
     return [text_of(item) for item in elements(document)]
-
-
-def keys(document: str) -> list[str]:
-    """jsonb_object_keys."""
-    if not is_object(document):
-        what = "an array" if is_array(document) else "a scalar"
-        raise SQLError("22023", f"cannot call jsonb_object_keys on {what}")
-    return list(members_of(document))
-
-
-def pairs(document: str) -> list[tuple[str, str]]:
-    """jsonb_each."""
-    if not is_object(document):
-        raise SQLError("22023", "cannot call jsonb_each on a non-object")
-    return list(members_of(document).items())
-
-
-def text_pairs(document: str) -> list[tuple[str, str | None]]:
-    """jsonb_each_text."""
-    return [(name, text_of(value)) for name, value in pairs(document)]
-
-
-NUMERIC_SCALE = 9
-"""Fractional digits of DECIMAL(38,9), the type of a bare NUMERIC."""
-
-
-def integer_of(document: str) -> int:
-    """A number cast to an integer: halves are rounded away from zero."""
-    _check(document, "number", "bigint")
-    whole = int(Decimal(document).to_integral_value(ROUND_HALF_UP))
-    if not -(1 << 63) <= whole < 1 << 63:
-        raise SQLError("22003", "bigint out of range")
-    return whole
-
-
-def number_of(document: str) -> str:
-    """A number's digits, for a cast."""
-    _check(document, "number", "numeric")
-    return document
-
-
-def bare_number_of(document: str) -> str:
-    """A number for NUMERIC without a scale, which has no more than nine fractional digits."""
-    number = number_of(document)
-    if len(number.partition(".")[2]) > NUMERIC_SCALE:
-        raise SQLError(
-            "22003",
-            f"NUMERIC keeps {NUMERIC_SCALE} fractional digits, and {number[:60]} has more: "
-            "cast it to NUMERIC(38, n)",
-        )
-    return number
-
-
-def truth_of(document: str) -> bool:
-    _check(document, "boolean", "boolean")
-    return document == "true"
-
-
-def _check(document: str, wanted: str, target: str) -> None:
-    found = type_of(document)
-    if found != wanted:
-        called = "numeric" if found == "number" else found
-        raise SQLError("22023", f"cannot cast jsonb {called} to type {target}")
 
 
 # Places within documents: what stands there, and documents with something else there.

@@ -229,8 +229,7 @@ def _unread(difference: Difference) -> bool:
 
 
 _FUNCTIONS_MISSING = (
-    "regexp_split_to_table string_to_array "
-    "jsonb_each jsonb_each_text jsonb_populate_record jsonb_populate_recordset"
+    "regexp_split_to_table string_to_array jsonb_populate_record jsonb_populate_recordset"
 )
 _MISSING = (
     *(f"function {name} " for name in _FUNCTIONS_MISSING.split()),
@@ -387,10 +386,13 @@ CLASSES: tuple[DifferenceClass, ...] = (
             _refused(sqlstate="42883", beginnings=_MISSING),
             _refused(
                 sqlstate="42846",
-                beginnings=("cannot cast type time without", "cannot cast type interval to time"),
+                beginnings=(
+                    "cannot cast type time without",
+                    "cannot cast type interval to time",
+                    "cannot cast type jsonb to",
+                ),
             ),
             _refused(sqlstate="0A000", beginnings=("not supported: ",)),
-            _refused(sqlstate="22003", beginnings=("NUMERIC keeps 9 fractional digits",)),
             _refused(sqlstate="22023", beginnings=("unrecognized encoding",)),
         ),
     ),

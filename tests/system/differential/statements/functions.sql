@@ -51,8 +51,6 @@ SELECT generate_subscripts(ARRAY['a','b'], 1);
 SELECT * FROM generate_subscripts(ARRAY['a','b'], 1) AS i;
 SELECT array_to_json(ARRAY[1,2]), to_json('a'::text), to_jsonb(1.5);
 SELECT json_array_length('[1,2]'), json_typeof('1'), json_extract_path('{"a":{"b":1}}', 'a', 'b'), json_extract_path_text('{"a":{"b":1}}', 'a', 'b');
-SELECT jsonb_each('{"a": 1}');
-SELECT jsonb_each_text('{"a": 1}');
 SELECT string_agg(x, ',' ORDER BY x DESC), array_agg(x ORDER BY x) FROM (VALUES ('a'), ('b')) AS t(x);
 SELECT stddev(x), stddev_pop(x), variance(x), var_pop(x) FROM (VALUES (1), (2), (4)) AS t(x);
 SELECT greatest(1, 2, NULL), least(1, 2, NULL), coalesce(NULL, 1), nullif(1, 1);
