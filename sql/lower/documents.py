@@ -21,15 +21,18 @@ from sqlglot import exp
 from ...catalog.values.column_types import JSONB, STRING, ColumnType, Datum, array_of, coerce
 from ...catalog.values.errors import SQLError
 from ...catalog.values.json_text import normal_json
+from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ..analyze.types.resolution import no_operator
 from ..analyze.types.rows import check_order_of_distinct, entries
 from ..analyze.types.types import Types, untyped
 from ..builtins.documents.calls import FUNCTIONS, call, is_call, is_literal, literal_document
 from ..builtins.documents.order import same as same_text
-from ..builtins.macros import PREFIX
+from ..builtins.known_functions import operand_of
+from ..builtins.macros import PREFIX, cast_to
 from ..builtins.signatures import type_name
 from ..syntax.trees import error_at, find_all, is_natural, stepping, unsupported, walk
 from .aggregates import around
+from .arrays import ELEMENT
 from .meaning import rewritten
 
 _TEXTS = array_of(STRING)
@@ -126,7 +129,7 @@ def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
     if is_call(node):
         return None
     name, given = node.name.lower().removeprefix(PREFIX), list(node.expressions)
-    if name in _BUILDERS or name in _AGGREGATES:
+    if name in _OF_VALUES:
         return _made(node, name, given, types)
     same = name.replace("json_", "jsonb_", 1) if name.startswith("json_") else name
     shape = FUNCTIONS.get(same)
@@ -148,29 +151,97 @@ def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
 
 def _made(node: exp.Anonymous, name: str, given: list[exp.Expr], types: Types) -> exp.Expr:
     """Functions that make documents of values of any type."""
-    made = _BUILDERS.get(name)
-    if made in (None, "jsonb_of") and len(given) != 1:
+    if name.endswith("_build_object"):
+        return _object(node, name, given, types)
+    if name.endswith("_build_array"):
+        return call(
+            "jsonb_in", call("document_array", _list([_value(each, types) for each in given]))
+        )
+    if len(given) != 1:
         raise _no_function(node, f"{name} with {len(given)} arguments")
-    if made is None:
+    if name.endswith("_agg"):
         return gathered(node, given[0], types)
-    if made == "jsonb_of" and is_literal(given[0]):
+    if is_literal(given[0]):
         raise error_at(
             node,
             "42804",
             "could not determine polymorphic type because input has type unknown",
             "Cast the text: 'x'::TEXT.",
         )
-    if made == "jsonb_built_object" and len(given) % 2:
+    return _document(given[0], types.of(given[0]), types)
+
+
+def _object(node: exp.Expr, name: str, given: list[exp.Expr], types: Types) -> exp.Expr:
+    """jsonb_build_object(): names and values by turns. Raises SQLError 22023."""
+    if len(given) % 2:
         raise error_at(
             node,
             "22023",
             "argument list must have even number of elements",
             f"The arguments of {name}() must consist of alternating keys and values.",
         )
-    if not given:
-        empty = "{}" if made == "jsonb_built_object" else "[]"
-        return literal_document(exp.Literal.string(empty))
-    return call(made, *given)
+    members = []
+    for key, value in zip(given[::2], given[1::2], strict=True):
+        type = types.of(key)
+        if type is not None and (type == JSONB or type.element is not None):
+            what = "key value must be scalar, not array, composite, or json"
+            raise error_at(node, "22023", what)
+        named = call("document_name", _written(key, type, types))
+        members.append(call("concat", named, exp.Literal.string(": "), _value(value, types)))
+    return call("jsonb_in", call("document_object", _list(members)))
+
+
+# Values as documents, which to_jsonb() makes: texts that are in the normal form, but for escaped
+# letters, the digits of floats and the order of members, which jsonb_in() mends.
+#
+#     4.50                     4.50                      every digit
+#     1e20::FLOAT8             1e+20                     NaN and infinities are texts
+#     TIMESTAMPTZ              "2024-01-02T03:04:05.5+00:00", in the session's zone
+#     ARRAY['a', NULL]         ["a", null]
+#     anything else            the text that a cast gives, in quotes
+
+
+def _document(tree: exp.Expr, type: ColumnType | None, types: Types) -> exp.Expr:
+    """Returns a value as a document; NULL stays NULL."""
+    written = _written(tree, type, types)
+    normal = type is not None and (type.element or type).kind in _NORMAL
+    return cast_to(written, JSONB) if normal else call("jsonb_in", written)
+
+
+def _value(tree: exp.Expr, types: Types) -> exp.Expr:
+    """Returns the text of a value within a document."""
+    return call("coalesce", _written(tree, types.of(tree), types), exp.Literal.string("null"))
+
+
+def _written(tree: exp.Expr, type: ColumnType | None, types: Types) -> exp.Expr:
+    """Returns the text of a value as a document. Its cast is lowered as any other is."""
+    if type is None:
+        return call("document_unknown", tree)
+    if type.element is not None:
+        element = ELEMENT.copy()
+        types.say(element, type.element)
+        item = exp.Lambda(this=_value(element, types), expressions=[exp.to_identifier("e")])
+        return call("document_array", call("list_transform", tree, item))
+    cast = cast_to(tree, STRING)
+    return cast if type.kind in _NORMAL else call(_FORMS.get(type.kind, "document_text"), cast)
+
+
+def _list(texts: list[exp.Expr]) -> exp.Expr:
+    return call("list_value", *texts)
+
+
+_NORMAL = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.BOOL, TypeKind.JSONB)
+"""Kinds whose texts are documents in the normal form."""
+_FORMS = {
+    **dict.fromkeys(FLOATS, "document_digits"),
+    **dict.fromkeys((TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ), "document_moment"),
+}
+_OF_VALUES = frozenset(
+    """
+    to_jsonb to_json array_to_json row_to_json jsonb_agg json_agg
+    jsonb_build_object json_build_object jsonb_build_array json_build_array
+    """.split()  # noqa: SIM905 (a list of words is read as such)
+)
 
 
 def _refused(node: exp.JSONObject | exp.JSONArray, types: Types) -> None:
@@ -258,26 +329,21 @@ def _texts(texts: Sequence[Datum]) -> exp.Expr:
 
 
 def gathered(node: exp.Expr, argument: exp.Expr, types: Types) -> exp.Expr:
-    """`jsonb_agg(x ORDER BY y)`: a function of a list, to which FILTER and OVER belong, and so NULL
+    """`jsonb_agg(x ORDER BY y)`: a document of a list, to which FILTER and OVER belong, and so NULL
     of no rows."""
+    type = types.of(operand_of(argument))
+    several = None if type is None else array_of(type)
     listed = exp.ArrayAgg(this=argument)
     _refuse_compared(listed, types)
     outer = around(node)
     if outer is node:
-        return call("jsonb_of", listed)
+        return _document(listed, several, types)
     node.replace(listed)
-    made = call("jsonb_of", exp.Null())
-    outer.replace(made)
-    made.set("expressions", [outer])
+    place = exp.Null()
+    outer.replace(place)
+    place.replace(_document(outer, several, types))
     return listed
 
-
-_BUILDERS = {
-    **dict.fromkeys(("to_jsonb", "to_json", "array_to_json", "row_to_json"), "jsonb_of"),
-    **dict.fromkeys(("jsonb_build_object", "json_build_object"), "jsonb_built_object"),
-    **dict.fromkeys(("jsonb_build_array", "json_build_array"), "jsonb_built_array"),
-}
-_AGGREGATES = ("jsonb_agg", "json_agg")
 
 # Documents compared, ordered and grouped as PostgreSQL's btree does it.
 #

@@ -7,7 +7,7 @@ text:
 
     `operators`     what stands at `->` and `#>`, `||`, `-`, `@>`, `?`
     `order`         the order of documents
-    `functions`     to_jsonb, and all of that as functions of DuckDB, over columns
+    `functions`     all of that as functions of DuckDB, over columns, and macros of to_jsonb
     `calls`         calls of these functions in a query's tree
 
 What goes in is normal, and so is what comes out: two texts are the same exactly if the documents

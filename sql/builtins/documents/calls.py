@@ -24,7 +24,7 @@ RESULTS: dict[str, ColumnType] = {
     **dict.fromkeys(
         """
         jsonb_in jsonb_element jsonb_at_path jsonb_delete_path jsonb_set jsonb_concat jsonb_delete
-        jsonb_of jsonb_built_object jsonb_built_array jsonb_member
+        jsonb_member
         jsonb_extract_path json_extract_path to_jsonb to_json row_to_json
         array_to_json jsonb_build_object json_build_object jsonb_build_array json_build_array
         jsonb_agg json_agg
