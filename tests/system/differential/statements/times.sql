@@ -78,8 +78,6 @@ SELECT date_trunc('week', TIMESTAMP '2020-01-01 13:14:15.678');
 SELECT date_trunc('month', TIMESTAMP '2020-05-17 13:14:15.678');
 SELECT date_trunc('quarter', TIMESTAMP '2020-05-17 13:14:15.678');
 SELECT date_trunc('year', TIMESTAMP '2020-05-17 13:14:15.678');
-SELECT date_trunc('decade', TIMESTAMP '2025-05-17 13:14:15.678');
-SELECT date_trunc('century', TIMESTAMP '2025-05-17 13:14:15.678');
 SELECT date_trunc('milliseconds', TIMESTAMP '2025-05-17 13:14:15.678912');
 SELECT date_trunc('second', TIMESTAMPTZ '2025-05-17 13:14:15.678912+00');
 SELECT date_trunc('month', DATE '2020-05-17');
