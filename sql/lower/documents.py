@@ -20,13 +20,18 @@ from sqlglot import exp
 
 from ...catalog.values.column_types import JSONB, STRING, ColumnType, Datum, array_of, coerce
 from ...catalog.values.errors import SQLError
-from ...catalog.values.json_text import normal_json
 from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ..analyze.types.resolution import no_operator
 from ..analyze.types.rows import check_order_of_distinct, entries
 from ..analyze.types.types import Types, untyped
-from ..builtins.documents.calls import FUNCTIONS, call, is_call, is_literal, literal_document
-from ..builtins.documents.order import same as same_text
+from ..builtins.documents.calls import (
+    BUILDERS,
+    FUNCTIONS,
+    call,
+    is_call,
+    is_literal,
+    literal_document,
+)
 from ..builtins.known_functions import operand_of
 from ..builtins.macros import PREFIX, cast_to
 from ..builtins.signatures import type_name
@@ -129,7 +134,7 @@ def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
     if is_call(node):
         return None
     name, given = node.name.lower().removeprefix(PREFIX), list(node.expressions)
-    if name in _OF_VALUES:
+    if name in BUILDERS:
         return _made(node, name, given, types)
     same = name.replace("json_", "jsonb_", 1) if name.startswith("json_") else name
     shape = FUNCTIONS.get(same)
@@ -236,12 +241,6 @@ _FORMS = {
     **dict.fromkeys(FLOATS, "document_digits"),
     **dict.fromkeys((TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ), "document_moment"),
 }
-_OF_VALUES = frozenset(
-    """
-    to_jsonb to_json array_to_json row_to_json jsonb_agg json_agg
-    jsonb_build_object json_build_object jsonb_build_array json_build_array
-    """.split()  # noqa: SIM905 (a list of words is read as such)
-)
 
 
 def _refused(node: exp.JSONObject | exp.JSONArray, types: Types) -> None:
@@ -347,10 +346,10 @@ def gathered(node: exp.Expr, argument: exp.Expr, types: Types) -> exp.Expr:
 
 # Documents compared, ordered and grouped as PostgreSQL's btree does it.
 #
-#     a = b                       jsonb_same(a) = jsonb_same(b)
+#     a = b                       document_same(a) = document_same(b)
 #     a < b, ORDER BY a           jsonb_sort_key(a) < jsonb_sort_key(b)
-#     SELECT a … GROUP BY a       SELECT any_value(a) … GROUP BY jsonb_same(a)
-#     SELECT DISTINCT a, n        SELECT DISTINCT ON (jsonb_same(a), n) a, n
+#     SELECT a … GROUP BY a       SELECT any_value(a) … GROUP BY document_same(a)
+#     SELECT DISTINCT a, n        SELECT DISTINCT ON (document_same(a), n) a, n
 #
 # Equal documents may be written with other zeros; which of them a group shows is left open. What
 # compares documents otherwise (BETWEEN, CASE doc WHEN, greatest(), PARTITION BY, count(DISTINCT
@@ -370,14 +369,8 @@ Wrap = Callable[[exp.Expr], exp.Expr]
 
 def same(node: exp.Expr) -> exp.Expr:
     """Returns an expression that is the same for equal documents."""
-    inner = node.unnest()
-    if isinstance(inner, exp.Cast) and is_literal(inner.this):
-        inner = inner.this.unnest()
-    if is_literal(inner):
-        return exp.Literal.string(same_text(normal_json(inner.this)))
-    if isinstance(node, exp.Column):
-        return call("jsonb_same", node.copy())
-    return call("jsonb_same_text", node.copy())
+    document = literal_document(node) if is_literal(node) else node.copy()
+    return call("document_same" if isinstance(node, exp.Column) else "document_trimmed", document)
 
 
 def sort_key(node: exp.Expr) -> exp.Expr:

@@ -20,30 +20,20 @@ FUNCTIONS: dict[str, tuple[str, str, int]] = {
 """By name: the function, what it takes (documents, sets of texts, anything), how many at least."""
 
 
+BUILDERS = (
+    "to_jsonb", "to_json", "row_to_json", "array_to_json", "jsonb_build_object",
+    "json_build_object", "jsonb_build_array", "json_build_array", "jsonb_agg", "json_agg",
+)  # fmt: skip
+"""Functions that make documents of values of any type."""
+_PATHS = ("jsonb_extract_path", "json_extract_path")
 RESULTS: dict[str, ColumnType] = {
-    **dict.fromkeys(
-        """
-        jsonb_in jsonb_element jsonb_at_path jsonb_delete_path jsonb_set jsonb_concat jsonb_delete
-        jsonb_member
-        jsonb_extract_path json_extract_path to_jsonb to_json row_to_json
-        array_to_json jsonb_build_object json_build_object jsonb_build_array json_build_array
-        jsonb_agg json_agg
-        """.split(),  # noqa: SIM905 (a list of words is read as such)
-        JSONB,
-    ),
-    **dict.fromkeys(
-        """
-        jsonb_element_text jsonb_text_at_path jsonb_typeof json_typeof
-        jsonb_member_text jsonb_same jsonb_same_text
-        jsonb_extract_path_text json_extract_path_text
-        """.split(),  # noqa: SIM905
-        STRING,
-    ),
+    **dict.fromkeys((*BUILDERS, *_PATHS, "jsonb_set"), JSONB),
+    **dict.fromkeys(("jsonb_typeof", "json_typeof", *(f"{path}_text" for path in _PATHS)), STRING),
     **dict.fromkeys(("jsonb_array_length", "json_array_length"), INT8),
     "jsonb_element_texts": array_of(STRING),
     "jsonb_elements": array_of(JSONB),
 }
-"""The types that they return, and those functions that a query's text calls."""
+"""The types that functions of a query's text return."""
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:

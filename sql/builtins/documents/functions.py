@@ -120,7 +120,6 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
     ("jsonb_array_length", operators.array_length, "d", "BIGINT"),
     ("jsonb_elements", operators.elements, "d", "JSON[]"),
     ("jsonb_element_texts", operators.element_texts, "d", "VARCHAR[]"),
-    ("jsonb_same_text", order.same, "d", "VARCHAR"),
     ("jsonb_sort_key", order.sort_key, "d", "BLOB"),
 )
 
@@ -136,6 +135,8 @@ _MEMBER = f"""CASE
 _MEMBER_TEXT = f"""CASE
     WHEN json_type(j, p) IN ('VARCHAR', {_EXACT}) THEN json_extract_string(j, p)"""
 
+_FRACTION = r'("(?:[^"\\]|\\.)*")|(\.[0-9]*[1-9])0+([^0-9]|$)|\.0+([^0-9]|$)'
+"""A text, which stays, or a fraction with zeros at its end, which two equal documents may have."""
 _MACROS = (
     "document_text(t) AS CAST(to_json(t) AS VARCHAR)",
     "document_moment(t) AS document_text("
@@ -150,6 +151,7 @@ _MACROS = (
     "THEN jsonb_at_path(j, s) END",
     f"jsonb_member_text(j, p, s) AS {_MEMBER_TEXT} WHEN json_type(j, p) IS NOT NULL "
     "THEN jsonb_text_at_path(j, s) END",
-    f"jsonb_same(j) AS CASE WHEN regexp_matches(j::VARCHAR, '{order.ZEROS}') "
-    "THEN jsonb_same_text(j) ELSE j::VARCHAR END",
+    f"document_trimmed(j) AS regexp_replace(j::VARCHAR, '{_FRACTION}', '\\1\\2\\3\\4', 'g')",
+    r"document_same(j) AS CASE WHEN regexp_matches(j::VARCHAR, '\.[0-9]*0([^0-9]|$)') "
+    "THEN document_trimmed(j) ELSE j::VARCHAR END",
 )

@@ -31,35 +31,15 @@ def _as_items(document: str) -> list[str]:
     return items_of(document) if is_array(document) else [document]
 
 
-def without(document: str, what: str | int | Sequence[str | None]) -> str:
-    """`document - 'key'`, `document - 1` and `document - ARRAY['a', 'b']`."""
-    if isinstance(what, int):
-        return without_index(document, what)
-    return without_keys(document, [what] if isinstance(what, str) else what)
-
-
-def without_keys(document: str, keys: Sequence[str | None]) -> str:
-    """Without these members, or without these texts among an array's items."""
+def without(document: str, key: str) -> str:
+    """`document - 'key'`: without a member, or without the texts of an array that are `key`."""
     if is_scalar(document):
         raise SQLError("22023", "cannot delete from scalar")
     if is_object(document):
-        kept = {name: item for name, item in members_of(document).items() if name not in keys}
-        return object_of(kept)
+        return object_of({name: item for name, item in members_of(document).items() if name != key})
     return array_of(
-        item for item in items_of(document) if not is_text(item) or text_of(item) not in keys
+        item for item in items_of(document) if not is_text(item) or text_of(item) != key
     )
-
-
-def without_index(document: str, index: int) -> str:
-    """Without the item at a place; a negative one counts from the end."""
-    if is_object(document):
-        raise SQLError("22023", "cannot delete from object using integer index")
-    if is_scalar(document):
-        raise SQLError("22023", "cannot delete from scalar")
-    items = items_of(document)
-    if -len(items) <= index < len(items):
-        del items[index]
-    return array_of(items)
 
 
 def contains(whole: str, part: str) -> bool:

@@ -86,7 +86,7 @@ class DocumentGenerator:
             case 7:
                 return f"({self._object()} - {self._pick(*_NAMES)})"
             case 8:
-                return f"({self._list()} - {self._pick('0', '-1', '5')})"
+                return f"({self._list()} - {self._pick(*_NAMES)})"
             case 9:
                 return f"jsonb_build_array({inner})"
             case 10:

@@ -31,9 +31,8 @@ SELECT '[{"a": 1}]'::JSONB @> '[{"a": 1}]', '{"a": 1.0}'::JSONB @> '{"a": 1}', '
 SELECT '{"a": 1, "b": 2}'::JSONB ? 'a', '{"a": 1}'::JSONB ? 'x', '["a", "b"]'::JSONB ? 'b', '"a"'::JSONB ? 'a', '[1]'::JSONB ? '1';
 SELECT '{"a": 1, "b": 2}'::JSONB ?| ARRAY['x', 'b'], '{"a": 1, "b": 2}'::JSONB ?& ARRAY['a', 'b'], '{"a": 1}'::JSONB ?& ARRAY['a', 'b'];
 SELECT '{"a": 1}'::JSONB || '{"b": 2, "a": 3}', '[1]'::JSONB || '[2]', '[1]'::JSONB || '2', '1'::JSONB || '2', '{"a": 1}'::JSONB || '[2]';
-SELECT '{"a": 1, "b": 2}'::JSONB - 'a', '["a", "b", "a"]'::JSONB - 'a', '[1, 2, 3]'::JSONB - 1, '[1, 2, 3]'::JSONB - -1, '[1, 2]'::JSONB - 5;
-SELECT '{"a": 1, "b": 2, "c": 3}'::JSONB - ARRAY['a', 'c'], '{"a": 1}'::JSONB - 'x';
-SELECT '{"a": 1}'::JSONB - 1;
+SELECT '{"a": 1, "b": 2}'::JSONB - 'a', '["a", "b", "a"]'::JSONB - 'a';
+SELECT '{"a": 1}'::JSONB - 'x';
 SELECT '"a"'::JSONB - 'a';
 SELECT '{"a": {"b": 1, "c": 2}}'::JSONB #- '{a,b}', '[1, [2, 3]]'::JSONB #- '{1,0}';
 SELECT '{"a": 1}'::JSONB = '{"a": 1.0}', '{"a": 1, "b": 2}'::JSONB = '{"b": 2, "a": 1}', '[1, 2]'::JSONB = '[2, 1]', '1'::JSONB <> '2';

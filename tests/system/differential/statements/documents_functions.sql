@@ -16,11 +16,10 @@ SELECT '{"a": 1}'::JSONB || '{}', '{}'::JSONB || '[]', '[]'::JSONB || '{}', '[1]
 SELECT '{"a": 1}'::JSONB || '1';
 SELECT '1'::JSONB || '{"a": 1}';
 SELECT '{"a": {"x": 1}}'::JSONB || '{"a": {"y": 2}}', NULL::JSONB || '1', '[[1]]'::JSONB || '[[2]]', '{"b": 1}'::JSONB || '{"aa": 2, "a": 3}';
-SELECT '{"a": 1, "b": 2}'::JSONB - '', '[]'::JSONB - 'a', '{}'::JSONB - 'a', '["a", ["a"], {"a": 1}]'::JSONB - 'a', '[1, 2, 3]'::JSONB - -3, '[1]'::JSONB - -2, '[]'::JSONB - 0;
-SELECT '{"a": 1, "b": 2}'::JSONB - '{a}'::TEXT[], '["a", "b", "c"]'::JSONB - ARRAY['a', 'c', NULL], '{"a": 1}'::JSONB - '{}'::TEXT[], '{"a": 1}'::JSONB - NULL::TEXT;
-SELECT '5'::JSONB - 1;
+SELECT '{"a": 1, "b": 2}'::JSONB - '', '[]'::JSONB - 'a', '{}'::JSONB - 'a', '["a", ["a"], {"a": 1}]'::JSONB - 'a';
+SELECT '{"a": 1}'::JSONB - NULL::TEXT;
 SELECT 'null'::JSONB - 'a';
-SELECT '1'::JSONB - ARRAY['a'];
+SELECT '1'::JSONB - 'a';
 SELECT '{"a": {"b": [1, 2, 3]}}'::JSONB #- '{a,b,1}', '{"a": 1}'::JSONB #- '{x}', '{"a": 1}'::JSONB #- '{a,b}', '[1, 2]'::JSONB #- '{-1}', '[1, 2]'::JSONB #- '{5}', '{"a": 1}'::JSONB #- '{}';
 SELECT '[1]'::JSONB #- '{a}';
 SELECT '1'::JSONB #- '{a}';
@@ -74,7 +73,7 @@ SELECT '{"a": 1}'::JSONB -> 'a'::TEXT, '{"a": {"b": 1.0}}'::JSONB -> 'a' -> 'b':
 SELECT '{"a": 1}'::JSONB ->> 'a'::INT8;
 SELECT jsonb_typeof('[1, "a"]'::JSONB -> -1), to_jsonb('[1, 2.50]'::JSONB -> -1), coalesce('[1]'::JSONB -> 5, '"none"');
 SELECT jsonb_typeof(d -> 'a'), jsonb_typeof(d -> 'b' -> -1), jsonb_array_length(d -> 'b'), upper(d ->> 'c'), to_jsonb(d -> 'a' = '1') FROM (SELECT '{"a": 1.0, "b": [1, "x"], "c": "y"}'::JSONB AS d) t;
-SELECT d -> 'a' || '2', d -> 'b' - 0, d ->> 'c' || 'z', d -> 'b' @> '1', d -> 'b' ? 'x', d #> '{b}' -> 0 FROM (SELECT '{"a": 1.0, "b": [1, "x"], "c": "y"}'::JSONB AS d) t;
+SELECT d -> 'a' || '2', d ->> 'c' || 'z', d -> 'b' @> '1', d -> 'b' ? 'x', d #> '{b}' -> 0 FROM (SELECT '{"a": 1.0, "b": [1, "x"], "c": "y"}'::JSONB AS d) t;
 SELECT value, ordinality FROM jsonb_array_elements_text('["b", "a"]') WITH ORDINALITY ORDER BY ordinality DESC;
 SELECT e, n FROM jsonb_array_elements('[1.50, 2]') WITH ORDINALITY AS t (e, n) ORDER BY n;
 SELECT x, e FROM (VALUES (1, '[1]'::JSONB), (2, '[]')) AS v (x, d) LEFT JOIN LATERAL jsonb_array_elements(v.d) AS e ON true ORDER BY x;
