@@ -10,7 +10,7 @@ others it gives only their type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import duckdb
@@ -19,61 +19,31 @@ import pyarrow as pa
 from ....catalog.values.column_types import STRING, array_of, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.json_text import normal_json
-from ..evaluator_functions import told
+from ..evaluator_functions import Reader, define, values_of
 from . import operators, order
 
-Documents = list[str | None]
+_TEXTS = array_of(STRING)
 
 
-def documents_in(column: Any) -> Documents:
+def documents_in(column: Any) -> list[str | None]:
     """Reads a column as documents: JSON values are documents, and texts are parsed."""
     type = column.type
     if isinstance(type, pa.JsonType):
         return list(column.cast(pa.string()).to_pylist())
-    if pa.types.is_null(type):
-        return [None] * len(column)
-    if pa.types.is_string(type):
+    if pa.types.is_null(type) or pa.types.is_string(type):
         return [None if text is None else normal_json(text) for text in column.to_pylist()]
     raise SQLError(
         "42883", "the function takes a document", hint="to_jsonb() makes one of a value."
     )
 
 
-# Functions over columns.
-
-_TEXTS = array_of(STRING)
-
-Reader = Callable[[Any], list[Any]]
-
-
 def install(connection: duckdb.DuckDBPyConnection) -> None:
     """Defines them in an evaluator's database."""
-    # Its stubs know no function over Arrow's columns.
-    define: Any = connection.create_function
-    for name, function, readers, result in _FUNCTIONS:
-        call = _over_columns(function, [_READERS[letter] for letter in readers], result)
-        define(name, call, None, result, type="arrow", null_handling="special")
+    for name, function, letters, result in _FUNCTIONS:
+        readers = [_READERS[letter] for letter in letters]
+        define(connection, name, function, (result, _RESULTS[result]), readers=readers)
     for macro in _MACROS:
         connection.execute(f"CREATE MACRO {macro}")
-
-
-def _over_columns(
-    function: Callable[..., Any], readers: Sequence[Reader], result: str
-) -> Callable[..., Any]:
-    def call(*columns: Any) -> Any:
-        if not len(columns) <= len(readers):
-            raise SQLError("42883", "the function does not take so many arguments")
-        values = [read(column) for read, column in zip(readers, columns, strict=False)]
-        found = [None if None in row else function(*row) for row in zip(*values, strict=True)]
-        return _column(result, found)
-
-    return told(call)
-
-
-def _column(result: str, values: list[Any]) -> Any:
-    if result == "JSON":
-        return pa.ExtensionArray.from_storage(pa.json_(), pa.array(values, pa.string()))
-    return pa.array(values, _RESULTS[result])
 
 
 def _texts(column: Any) -> list[Any]:
@@ -86,12 +56,13 @@ def _texts(column: Any) -> list[Any]:
 
 _READERS: dict[str, Reader] = {
     "d": documents_in,
-    "t": lambda column: list(column.to_pylist()),
+    "t": values_of,
     "s": _texts,
 }
 """By the letters of `_FUNCTIONS`: documents, texts and numbers and truths, sets of texts."""
 
 _RESULTS: dict[str, pa.DataType] = {
+    "JSON": pa.json_(),
     "VARCHAR": pa.string(),
     "BLOB": pa.binary(),
     "BOOLEAN": pa.bool_(),
