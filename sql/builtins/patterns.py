@@ -35,7 +35,6 @@ CASED_MAX = 1 << 12
 SHOWN_MAX = 60
 """Letters of a pattern that an error message repeats."""
 TOO_COMPLEX = "regular expression is too complex"
-_CODE_MAX = 0x10FFFF
 
 
 @lru_cache(maxsize=PATTERNS_MAX)
@@ -80,7 +79,7 @@ _CLASSES = {
 }
 _LETTERS = {"a": 7, "b": 8, "B": 0x5C, "e": 0x1B, "f": 0xC, "n": 0xA, "r": 0xD, "t": 9, "v": 0xB}
 
-_ESCAPE = r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]+|[^uUx])"
+_ESCAPE = r"\\."
 _NAME = r"\[(?P<{0}>[:.=])[^\]]*(?P={0})\]"
 _TOKENS = re.compile(
     rf"""
@@ -166,11 +165,6 @@ class _Writer:
         if text[0] == "[":
             return self._class(text)
         letter = text[1]
-        if len(text) > 2:
-            code = int(text[2:], 16)
-            if code > _CODE_MAX or 0xD800 <= code <= 0xDFFF:
-                raise _unsupported(self._text)
-            return code
         if letter in _LETTERS:
             return _LETTERS[letter]
         if letter in _CLASSES:

@@ -313,7 +313,6 @@ OPERATORS: dict[str, tuple[Signature, ...]] = signatures(
     ||(text, plain) text
     ||(plain, text) text
     ~~ ~~* ~ ~*(text, text) bool
-    ~~(bytea, bytea) bool
     @> <@ &&(array, array) bool
     @> <@(jsonb, jsonb) bool
     """

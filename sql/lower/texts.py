@@ -38,8 +38,6 @@ _BY_BYTES = (
 
 def escaped_like(tree: exp.Like | exp.ILike, types: Types) -> exp.Expr | None:
     """LIKE with the backslash as its escape, which DuckDB has only where it is asked for."""
-    if TypeKind.BYTES in (types.kind(tree.this), types.kind(tree.expression)):
-        raise unsupported("LIKE of BYTES", tree)
     pattern = tree.expression.unnest()
     if isinstance(tree.parent, exp.Escape) or isinstance(pattern, exp.Any | exp.All | exp.Null):
         return None

@@ -106,7 +106,14 @@ REFUSED_NODES: dict[type[exp.Expr], tuple[str, str]] = {
         (exp.JustifyDays, exp.JustifyHours, exp.JustifyInterval),
         ("justify_days()", "extract(epoch FROM x) makes one number of an interval."),
     ),
-    exp.Mode: ("mode()", "GROUP BY x ORDER BY count(*) DESC LIMIT 1 is the most frequent value."),
+    **dict.fromkeys(
+        (exp.WithinGroup, exp.Mode),
+        (
+            "WITHIN GROUP",
+            "ntile(100) OVER (ORDER BY x) tells percentiles, GROUP BY x ORDER BY "
+            "count(*) DESC LIMIT 1 the most frequent value.",
+        ),
+    ),
     **dict.fromkeys(
         (exp.JSONBObjectAgg, exp.JSONObjectAgg),
         ("jsonb_object_agg()", "jsonb_agg(jsonb_build_object(name, value)) gathers what is named."),

@@ -10,7 +10,7 @@ SELECT s ~ '[[:alpha:]]{3}', s ~ '[[:punct:]]', s ~ '^[[:print:]]*$', s ~ '[[:cn
 SELECT '٣' ~ '\d', '٣' ~ '[[:digit:]]', '٣' ~ '\w', E'\u00a0' ~ '\s', E'\u2003' ~ '\s', E'\x0b' ~ '\s';
 SELECT 'K' ~* 'k', 'ſ' ~* 's', 'Σ' ~* 'ς', 'ς' ~* 'Σ', 'σ' ~* 'ς', 'É' ~* 'é', 'é' ~* '[À-Ý]', 'İ' ~* 'i';
 SELECT 'a' ~ '[^a-c]', 'b' ~ '[]b]', ']' ~ '[]b]', '-' ~ '[a-]', '-' ~ '[-a]', '\' ~ '[\\]', '^' ~ '[a^]';
-SELECT 'a b' ~ 'a\bb', 'ab' ~ 'b\Z', E'a\tb' ~ 'a\tb', 'ab' ~ '\Aab', 'A' ~ '\x41', 'A' ~ '\u0041', 'é' ~ '\xe9', '\' ~ '\B', '{' ~ '{', 'a{,2}' ~ 'a{,2}', 'a{' ~ 'a{';
+SELECT 'a b' ~ 'a\bb', 'ab' ~ 'b\Z', E'a\tb' ~ 'a\tb', 'ab' ~ '\Aab', '\' ~ '\B', '{' ~ '{', 'a{,2}' ~ 'a{,2}', 'a{' ~ 'a{';
 SELECT 'a' ~ NULL, NULL ~ 'a', 'a' ~ '', '' ~ '', '' ~ '^$', 'a' ~ '^$', 'a' ~ '()', 'a' ~ 'a|';
 SELECT k FROM p WHERE s ~ '^[df]' ORDER BY k;
 SELECT k FROM p WHERE s ~* 'LIGHT|BAR' AND k < 9 ORDER BY k;
