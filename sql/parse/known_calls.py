@@ -44,7 +44,7 @@ _BY_OPERATORS = (
     "?, ?|, ?&, @>, <@, ||, - and #- do the same; JDBC writes ?? for the sign of an operator."
 )
 _BY_PATTERN = (
-    "'2021-03-05'::DATE and '2021-03-05 14:07'::TIMESTAMP read a text, make_date() takes numbers."
+    "'2021-03-05'::DATE and '2021-03-05 14:07'::TIMESTAMP read a text, which || makes of parts."
 )
 _BY_EXPRESSION = (
     "s ~ 'p' tells whether a text matches; replace(), translate() and split_part() take it apart."
@@ -60,7 +60,9 @@ _REFUSED = {
          "jsonb_path_query_first"),
         _IN_PATHS,
     ),
-    "to_date": _BY_PATTERN,
+    **dict.fromkeys(
+        ("to_date", "make_date", "make_time", "make_timestamp", "make_timestamptz"), _BY_PATTERN
+    ),
     **dict.fromkeys(
         ("jsonb_exists", "jsonb_exists_any", "jsonb_exists_all", "jsonb_contained", "jsonb_concat",
          "jsonb_delete", "jsonb_delete_path"),
