@@ -159,9 +159,8 @@ def _made(node: exp.Anonymous, name: str, given: list[exp.Expr], types: Types) -
     if name.endswith("_build_object"):
         return _object(node, name, given, types)
     if name.endswith("_build_array"):
-        return call(
-            "jsonb_in", call("document_array", _list([_value(each, types) for each in given]))
-        )
+        values = call("list_value", *[_value(each, types) for each in given])
+        return call("jsonb_in", call("document_array", values))
     if len(given) != 1:
         raise _no_function(node, f"{name} with {len(given)} arguments")
     if name.endswith("_agg"):
@@ -193,7 +192,7 @@ def _object(node: exp.Expr, name: str, given: list[exp.Expr], types: Types) -> e
             raise error_at(node, "22023", what)
         named = call("document_name", _written(key, type, types))
         members.append(call("concat", named, exp.Literal.string(": "), _value(value, types)))
-    return call("jsonb_in", call("document_object", _list(members)))
+    return call("jsonb_in", call("document_object", call("list_value", *members)))
 
 
 # Values as documents, which to_jsonb() makes: texts that are in the normal form, but for escaped
@@ -229,10 +228,6 @@ def _written(tree: exp.Expr, type: ColumnType | None, types: Types) -> exp.Expr:
         return call("document_array", call("list_transform", tree, item))
     cast = cast_to(tree, STRING)
     return cast if type.kind in _NORMAL else call(_FORMS.get(type.kind, "document_text"), cast)
-
-
-def _list(texts: list[exp.Expr]) -> exp.Expr:
-    return call("list_value", *texts)
 
 
 _NORMAL = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.BOOL, TypeKind.JSONB)
