@@ -34,4 +34,5 @@ SELECT 'a' ~ '[b-a]';
 SELECT 'a' ~ '[[:nope:]]';
 SELECT 'a' ~ 'a\';
 SELECT 'aa' ~ '(a)\1';
+SELECT 'a' ~ '^*';
 DROP TABLE p;
