@@ -226,6 +226,8 @@ def _written(tree: exp.Expr, type: ColumnType | None, types: Types) -> exp.Expr:
         types.say(element, type.element)
         item = exp.Lambda(this=_value(element, types), expressions=[exp.to_identifier("e")])
         return call("document_array", call("list_transform", tree, item))
+    if type.kind is TypeKind.TIMESTAMPTZ:
+        return call("document_instant", tree)
     cast = cast_to(tree, STRING)
     return cast if type.kind in _NORMAL else call(_FORMS.get(type.kind, "document_text"), cast)
 
@@ -234,7 +236,7 @@ _NORMAL = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.BOOL, TypeKind.JSONB)
 """Kinds whose texts are documents in the normal form."""
 _FORMS = {
     **dict.fromkeys(FLOATS, "document_digits"),
-    **dict.fromkeys((TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ), "document_moment"),
+    TypeKind.TIMESTAMP: "document_moment",
 }
 
 

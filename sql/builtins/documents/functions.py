@@ -112,6 +112,10 @@ _MACROS = (
     "document_text(t) AS CAST(to_json(t) AS VARCHAR)",
     "document_moment(t) AS document_text("
     r"regexp_replace(replace(t, ' ', 'T'), '([+-]\d\d)$', '\1:00'))",
+    # The text of DuckDB has no seconds of an offset, as zones had before 1900.
+    "document_instant(x) AS list_transform([x], lambda m: document_moment(m::VARCHAR || if("
+    "date_part('timezone', m) % 60 = 0, '', "
+    "printf(':%02d', abs(date_part('timezone', m)) % 60))))[1]",
     r"""document_digits(t) AS regexp_replace(document_text(t), '^"([-+.e0-9]+)"$', '\1')""",
     r"""document_name(t) AS coalesce(regexp_replace(t, '^([^"].*)$', '"\1"'),
         error('22023|key must not be null'))""",
