@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from inspect import Parameter, Signature
+from itertools import repeat
 from typing import Any
 
 import duckdb
@@ -37,7 +38,7 @@ and its kin. Numbers and truths are macros."""
 
 
 IN_PYTHON = re.compile(
-    r"\b(jsonb_(?!pair_)\w+|text_as_\w+|interval_text|wall_clock_us"
+    r"\b(jsonb_\w+|text_as_\w+|interval_text|wall_clock_us"
     rf"|{PREFIX}zone_abbreviation(?:_in)?)\(",
     re.IGNORECASE,
 )
@@ -68,29 +69,38 @@ def install(connection: duckdb.DuckDBPyConnection, wall: WallClock) -> None:
         connection.execute(statement)
 
 
+Reader = Callable[[Any], list[Any]]
+
+
+def values_of(column: Any) -> list[Any]:
+    """The plain values of a column."""
+    return list(column.to_pylist())
+
+
 def define(
     connection: duckdb.DuckDBPyConnection,
     name: str,
     function: Callable[..., Any],
     result: tuple[str, pa.DataType],
     parameters: Sequence[str] | None = None,
+    readers: Sequence[Reader] = (),
 ) -> None:
-    """Defines a function of plain values in an evaluator's database. `result` is its type for
-    DuckDB and for Arrow. Without `parameters` it takes columns of whatever types and number."""
-    create: Any = connection.create_function  # its stubs know no function over Arrow's columns
-    count = None if parameters is None else len(parameters)
-    call = told(over_columns(function, result[1]), count)
-    create(name, call, parameters, result[0], type="arrow", null_handling="special")
-
-
-def over_columns(function: Callable[..., Any], type: pa.DataType) -> Callable[..., Any]:
-    """Returns the function on columns: NULL where a value is NULL."""
+    """Defines a function of plain values in an evaluator's database, NULL where a value is NULL.
+    `result` is its type for DuckDB and for Arrow. Without `parameters` it takes columns of whatever
+    types and number; `readers` say how they are read, where not as `values_of`."""
 
     def call(*columns: Any) -> Any:
-        rows = zip(*(column.to_pylist() for column in columns), strict=True)
-        return pa.array([None if None in row else function(*row) for row in rows], type)
+        values = [
+            read(column)
+            for read, column in zip(readers or repeat(values_of), columns, strict=False)
+        ]
+        rows = zip(*values, strict=True)
+        return pa.array([None if None in row else function(*row) for row in rows], result[1])
 
-    return call
+    create: Any = connection.create_function  # its stubs know no function over Arrow's columns
+    count = None if parameters is None else len(parameters)
+    of_columns = told(call, count)
+    create(name, of_columns, parameters, result[0], type="arrow", null_handling="special")
 
 
 def told(function: Callable[..., Any], count: int | None = None) -> Callable[..., Any]:

@@ -40,7 +40,6 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     quote_literal quote_nullable(any) text
     concat(*any) text
     concat_ws format(text, *any) text
-    regexp_replace(text, text, text, text?) text
     string_to_array(text, text, text?) text[]
 
     date_part(text, timestamp|timestamptz|interval|time|date) float8
@@ -50,10 +49,6 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     age(timestamp, timestamp) interval
     age(timestamptz, timestamptz) interval
     isfinite(date|timestamp|timestamptz|interval) bool
-    make_date(int8, int8, int8) date
-    make_time(int8, int8, float8) time
-    make_timestamp(int8, int8, int8, int8, int8, float8) timestamp
-    make_timestamptz(int8, int8, int8, int8, int8, float8, text?) timestamptz
     clock_timestamp statement_timestamp transaction_timestamp() timestamptz
     to_char(timestamp|timestamptz|interval|numeric|int8|float4|float8, text) text
     to_timestamp(float8) timestamptz
@@ -135,8 +130,6 @@ _NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.Overlay: ("overlay", ("this", "expression", "from_", "for_")),
     exp.SHA2Digest: ("sha256", _THIS),
     exp.Explode: ("unnest", _THIS),
-    exp.TimeFromParts: ("make_time", ("hour", "min", "sec")),
-    exp.TimestampFromParts: ("make_timestamp", ("year", "month", "day", "hour", "min", "sec")),
     exp.ArrayAppend: ("array_append", _TWO),
     exp.ArrayPrepend: ("array_prepend", ("expression", "this")),
     exp.ArrayRemove: ("array_remove", _TWO),

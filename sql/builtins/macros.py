@@ -158,13 +158,6 @@ _SPLIT = (
     "CASE WHEN d IS NULL THEN string_split(s, '') WHEN s = '' THEN CAST([] AS VARCHAR[]) "
     "WHEN d = '' THEN [s] ELSE string_split(s, d) END"
 )
-_MAKE_DATE = """
-(y, m, d) AS list_transform([{'y': y, 'm': m, 'd': d}], lambda p: coalesce(
-    try(make_date(p.y, p.m, p.d)),
-    CASE WHEN p.y IS NULL OR p.m IS NULL OR p.d IS NULL THEN NULL
-    ELSE error('22008|date field value out of range') END))[1]
-"""
-"""DuckDB's TRY takes no subquery, which an argument may be: the lambda gets its value."""
 
 
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
@@ -223,7 +216,6 @@ MACROS: dict[str, str] = {
     "asin": _WITHIN_ONE.format(function="asin"),
     "acos": _WITHIN_ONE.format(function="acos"),
     "ceiling": "(x) AS ceil(x)",
-    "make_date": _MAKE_DATE,
     "to_timestamp": "(x) AS to_timestamp(x)",
     "_pg_expandarray": "(a) AS list_transform(a, lambda x, n: {'x': x, 'n': CAST(n AS BIGINT)})",
 }
@@ -254,9 +246,9 @@ REWRITTEN = frozenset(
     """
     div round sign to_char to_date date_part date_trunc format concat every octet_length length
     variance pg_typeof json_object json_extract_path json_extract_path_text
-    regexp_replace
-    regexp_like regexp_match regexp_substr regexp_count regexp_instr regexp_split_to_array
-    width_bucket date_bin factorial cbrt gcd lcm sha224 sha384 sha512
+    regexp_replace regexp_like regexp_match regexp_substr regexp_count regexp_instr
+    regexp_split_to_array make_time make_timestamp width_bucket date_bin
+    factorial cbrt gcd lcm sha224 sha384 sha512
     """.split()  # noqa: SIM905 (a list of words is read as such)
 )
 """Functions whose lowering depends on their arguments' types, and those that are refused though

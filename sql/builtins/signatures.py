@@ -303,7 +303,7 @@ OPERATORS: dict[str, tuple[Signature, ...]] = signatures(
     + -(interval, interval) interval
     * /(interval, float8) interval
     *(float8, interval) interval
-    -(jsonb, text|int8|text[]) jsonb
+    -(jsonb, text) jsonb
     ||(text, text) text
     ||(bytea, bytea) bytea
     ||(jsonb, jsonb) jsonb
@@ -313,7 +313,6 @@ OPERATORS: dict[str, tuple[Signature, ...]] = signatures(
     ||(text, plain) text
     ||(plain, text) text
     ~~ ~~* ~ ~*(text, text) bool
-    ~~(bytea, bytea) bool
     @> <@ &&(array, array) bool
     @> <@(jsonb, jsonb) bool
     """

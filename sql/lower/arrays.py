@@ -245,11 +245,7 @@ def _slice(array: exp.Expr, item: exp.Slice) -> exp.Expr:
 def _length(node: exp.ArraySize, types: Types, typed: Typed) -> exp.Expr | None:
     """NULL of an empty array, and of a dimension that it lacks."""
     dimension = node.expression
-    if dimension is None:
-        return None
-    if isinstance(dimension, exp.Literal) and dimension.this != "1":
-        return exp.cast(exp.null(), "BIGINT")
-    return _call("array_upper", node.this, dimension)
+    return None if dimension is None else _call("array_upper", node.this, dimension)
 
 
 OperatorRule = Callable[[Any, Types, Typed], exp.Expr | None]

@@ -20,17 +20,24 @@ from sqlglot import exp
 
 from ...catalog.values.column_types import JSONB, STRING, ColumnType, Datum, array_of, coerce
 from ...catalog.values.errors import SQLError
-from ...catalog.values.json_text import normal_json
-from ...catalog.values.type_kinds import TypeKind
+from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ..analyze.types.resolution import no_operator
 from ..analyze.types.rows import check_order_of_distinct, entries
 from ..analyze.types.types import Types, untyped
-from ..builtins.documents.calls import FUNCTIONS, call, is_call, is_literal, literal_document
-from ..builtins.documents.order import same as same_text
-from ..builtins.macros import PREFIX
+from ..builtins.documents.calls import (
+    BUILDERS,
+    FUNCTIONS,
+    call,
+    is_call,
+    is_literal,
+    literal_document,
+)
+from ..builtins.known_functions import operand_of
+from ..builtins.macros import PREFIX, cast_to
 from ..builtins.signatures import type_name
 from ..syntax.trees import error_at, find_all, is_natural, stepping, unsupported, walk
 from .aggregates import around
+from .arrays import ELEMENT
 from .meaning import rewritten
 
 _TEXTS = array_of(STRING)
@@ -117,33 +124,22 @@ def _operated(node: exp.Expr, types: Types) -> exp.Expr | None:
 
 
 def _cast(node: exp.Cast, types: Types) -> exp.Expr | None:
-    source, target = types.of(node.this), types.of(node)
-    if target is None or target == source or untyped(node.this):
+    """A text read as a document. No other type is cast to one (`conversions.CASTS`)."""
+    if types.of(node) != JSONB or types.of(node.this) == JSONB or untyped(node.this):
         return None
-    if target == JSONB:
-        if source is not None and source.kind is not TypeKind.STRING:
-            raise _no_cast(node, source, target)
-        return call("jsonb_in", node.this)
-    if source != JSONB or target.kind is TypeKind.STRING:
-        return None
-    if target.kind not in _OF_DOCUMENTS:
-        raise _no_cast(node, source, target)
-    bare = target.kind is TypeKind.DECIMAL and not node.to.expressions
-    name = "jsonb_bare_number" if bare else _OF_DOCUMENTS[target.kind]
-    node.this.replace(call(name, node.this.copy()))
-    return None
+    return call("jsonb_in", node.this)
 
 
 def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
     if is_call(node):
         return None
     name, given = node.name.lower().removeprefix(PREFIX), list(node.expressions)
-    if name in _BUILDERS or name in _AGGREGATES:
+    if name in BUILDERS:
         return _made(node, name, given, types)
     same = name.replace("json_", "jsonb_", 1) if name.startswith("json_") else name
     shape = FUNCTIONS.get(same)
     if shape is None:
-        if name.startswith("json") and name not in _WITHIN:
+        if name.startswith("json"):
             raise _no_function(node, name)
         return None
     made, letters, least = shape
@@ -160,37 +156,92 @@ def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
 
 def _made(node: exp.Anonymous, name: str, given: list[exp.Expr], types: Types) -> exp.Expr:
     """Functions that make documents of values of any type."""
-    made = _BUILDERS.get(name)
-    if made in (None, "jsonb_of") and len(given) != 1:
+    if name.endswith("_build_object"):
+        return _object(node, name, given, types)
+    if name.endswith("_build_array"):
+        values = call("list_value", *[_value(each, types) for each in given])
+        return call("jsonb_in", call("document_array", values))
+    if len(given) != 1:
         raise _no_function(node, f"{name} with {len(given)} arguments")
-    if made is None:
+    if name.endswith("_agg"):
         return gathered(node, given[0], types)
-    if made == "jsonb_of" and is_literal(given[0]):
+    if is_literal(given[0]):
         raise error_at(
             node,
             "42804",
             "could not determine polymorphic type because input has type unknown",
             "Cast the text: 'x'::TEXT.",
         )
-    if made == "jsonb_built_object" and len(given) % 2:
+    return _document(given[0], types.of(given[0]), types)
+
+
+def _object(node: exp.Expr, name: str, given: list[exp.Expr], types: Types) -> exp.Expr:
+    """jsonb_build_object(): names and values by turns. Raises SQLError 22023."""
+    if len(given) % 2:
         raise error_at(
             node,
             "22023",
             "argument list must have even number of elements",
             f"The arguments of {name}() must consist of alternating keys and values.",
         )
-    if not given:
-        empty = "{}" if made == "jsonb_built_object" else "[]"
-        return literal_document(exp.Literal.string(empty))
-    return call(made, *given)
+    members = []
+    for key, value in zip(given[::2], given[1::2], strict=True):
+        type = types.of(key)
+        if type is not None and (type == JSONB or type.element is not None):
+            what = "key value must be scalar, not array, composite, or json"
+            raise error_at(node, "22023", what)
+        named = call("document_name", _written(key, type, types))
+        members.append(call("concat", named, exp.Literal.string(": "), _value(value, types)))
+    return call("jsonb_in", call("document_object", call("list_value", *members)))
+
+
+# Values as documents, which to_jsonb() makes: texts that are in the normal form, but for escaped
+# letters, the digits of floats and the order of members, which jsonb_in() mends.
+#
+#     4.50                     4.50                      every digit
+#     1e20::FLOAT8             1e+20                     NaN and infinities are texts
+#     TIMESTAMPTZ              "2024-01-02T03:04:05.5+00:00", in the session's zone
+#     ARRAY['a', NULL]         ["a", null]
+#     anything else            the text that a cast gives, in quotes
+
+
+def _document(tree: exp.Expr, type: ColumnType | None, types: Types) -> exp.Expr:
+    """Returns a value as a document; NULL stays NULL."""
+    written = _written(tree, type, types)
+    normal = type is not None and (type.element or type).kind in _NORMAL
+    return cast_to(written, JSONB) if normal else call("jsonb_in", written)
+
+
+def _value(tree: exp.Expr, types: Types) -> exp.Expr:
+    """Returns the text of a value within a document."""
+    return call("coalesce", _written(tree, types.of(tree), types), exp.Literal.string("null"))
+
+
+def _written(tree: exp.Expr, type: ColumnType | None, types: Types) -> exp.Expr:
+    """Returns the text of a value as a document. Its cast is lowered as any other is."""
+    if type is None:
+        return call("document_unknown", tree)
+    if type.element is not None:
+        element = ELEMENT.copy()
+        types.say(element, type.element)
+        item = exp.Lambda(this=_value(element, types), expressions=[exp.to_identifier("e")])
+        return call("document_array", call("list_transform", tree, item))
+    if type.kind is TypeKind.TIMESTAMPTZ:
+        return call("document_instant", tree)
+    cast = cast_to(tree, STRING)
+    return cast if type.kind in _NORMAL else call(_FORMS.get(type.kind, "document_text"), cast)
+
+
+_NORMAL = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.BOOL, TypeKind.JSONB)
+"""Kinds whose texts are documents in the normal form."""
+_FORMS = {
+    **dict.fromkeys(FLOATS, "document_digits"),
+    TypeKind.TIMESTAMP: "document_moment",
+}
 
 
 def _refused(node: exp.JSONObject | exp.JSONArray, types: Types) -> None:
     raise _no_function(node, node.sql_name().lower())
-
-
-def _no_cast(node: exp.Cast, source: ColumnType, target: ColumnType) -> SQLError:
-    return error_at(node, "42846", f"cannot cast type {type_name(source)} to {type_name(target)}")
 
 
 def _no_function(node: exp.Expr, what: str, hint: str | None = None) -> SQLError:
@@ -274,43 +325,28 @@ def _texts(texts: Sequence[Datum]) -> exp.Expr:
 
 
 def gathered(node: exp.Expr, argument: exp.Expr, types: Types) -> exp.Expr:
-    """`jsonb_agg(x ORDER BY y)`: a function of a list, to which FILTER and OVER belong, and so NULL
+    """`jsonb_agg(x ORDER BY y)`: a document of a list, to which FILTER and OVER belong, and so NULL
     of no rows."""
+    type = types.of(operand_of(argument))
+    several = None if type is None else array_of(type)
     listed = exp.ArrayAgg(this=argument)
     _refuse_compared(listed, types)
     outer = around(node)
     if outer is node:
-        return call("jsonb_of", listed)
+        return _document(listed, several, types)
     node.replace(listed)
-    made = call("jsonb_of", exp.Null())
-    outer.replace(made)
-    made.set("expressions", [outer])
+    place = exp.Null()
+    outer.replace(place)
+    place.replace(_document(outer, several, types))
     return listed
-
-
-_OF_DOCUMENTS = {
-    TypeKind.INT8: "jsonb_integer",
-    TypeKind.DECIMAL: "jsonb_number",
-    TypeKind.FLOAT4: "jsonb_number",
-    TypeKind.FLOAT8: "jsonb_number",
-    TypeKind.BOOL: "jsonb_truth",
-}
-_BUILDERS = {
-    **dict.fromkeys(("to_jsonb", "to_json", "array_to_json", "row_to_json"), "jsonb_of"),
-    **dict.fromkeys(("jsonb_build_object", "json_build_object"), "jsonb_built_object"),
-    **dict.fromkeys(("jsonb_build_array", "json_build_array"), "jsonb_built_array"),
-}
-_AGGREGATES = ("jsonb_agg", "json_agg")
-_WITHIN = ("jsonb_pair_key", "jsonb_pair_value", "jsonb_pair_text")
-"""Functions that the parser makes and whose operands are no documents."""
 
 
 # Documents compared, ordered and grouped as PostgreSQL's btree does it.
 #
-#     a = b                       jsonb_same(a) = jsonb_same(b)
+#     a = b                       document_same(a) = document_same(b)
 #     a < b, ORDER BY a           jsonb_sort_key(a) < jsonb_sort_key(b)
-#     SELECT a … GROUP BY a       SELECT any_value(a) … GROUP BY jsonb_same(a)
-#     SELECT DISTINCT a, n        SELECT DISTINCT ON (jsonb_same(a), n) a, n
+#     SELECT a … GROUP BY a       SELECT any_value(a) … GROUP BY document_same(a)
+#     SELECT DISTINCT a, n        SELECT DISTINCT ON (document_same(a), n) a, n
 #
 # Equal documents may be written with other zeros; which of them a group shows is left open. What
 # compares documents otherwise (BETWEEN, CASE doc WHEN, greatest(), PARTITION BY, count(DISTINCT
@@ -330,14 +366,8 @@ Wrap = Callable[[exp.Expr], exp.Expr]
 
 def same(node: exp.Expr) -> exp.Expr:
     """Returns an expression that is the same for equal documents."""
-    inner = node.unnest()
-    if isinstance(inner, exp.Cast) and is_literal(inner.this):
-        inner = inner.this.unnest()
-    if is_literal(inner):
-        return exp.Literal.string(same_text(normal_json(inner.this)))
-    if isinstance(node, exp.Column):
-        return call("jsonb_same", node.copy())
-    return call("jsonb_same_text", node.copy())
+    document = literal_document(node) if is_literal(node) else node.copy()
+    return call("document_same" if isinstance(node, exp.Column) else "document_trimmed", document)
 
 
 def sort_key(node: exp.Expr) -> exp.Expr:
@@ -445,8 +475,8 @@ def _order(node: exp.Ordered, types: Types) -> None:
     _refuse_array(types.of(what), node.this)
     if types.of(what) != JSONB:
         return
-    if isinstance(query, exp.WithinGroup | exp.SetOperation):
-        hint = "Say SELECT … FROM (… UNION ALL …) AS u, and ORDER BY and LIMIT for WITHIN GROUP."
+    if isinstance(query, exp.SetOperation):
+        hint = "Say SELECT … FROM (… UNION ALL …) AS u."
         raise unsupported("this order of documents", node, hint)
     node.this.replace(sort_key(what))
 

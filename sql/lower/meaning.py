@@ -146,7 +146,6 @@ _FUNCTIONS: dict[str, Callable[[list[exp.Expr], exp.Expr, Types], exp.Expr]] = {
     "octet_length": lambda found, tree, types: texts.octet_length(found[0], types),
     "every": lambda found, tree, types: plain("bool_and", *found),
     "variance": lambda found, tree, types: plain("var_samp", *found),
-    "regexp_replace": lambda found, tree, types: texts.replaced(found, tree),
     "pg_typeof": lambda found, tree, types: _type_name(found[0], types),
 }
 
@@ -214,7 +213,6 @@ _RULES: Mapping[type[exp.Expr], Rule] = {
     exp.CurrentTimestamp: times.refuse_digits,
     **dict.fromkeys((exp.Localtimestamp, exp.Localtime), times.local),
     **dict.fromkeys((exp.ArrayAgg, exp.GroupConcat), aggregates.listed),
-    exp.WithinGroup: aggregates.percentile,
     **dict.fromkeys((*COMPARISONS, exp.In), lambda node, types: compared_rows(node)),
     **dict.fromkeys(ARITHMETIC, _arithmetic),
     exp.Degrees: lambda node, types: duckdb(f"CAST(:x AS DOUBLE) / {_DEGREE}", x=node.this),

@@ -21,7 +21,7 @@ from ..analyze.scalars import (
 )
 from ..analyze.types.types import Types
 from ..builtins.macros import call, duckdb, plain, text
-from ..builtins.patterns import GLOBAL, options_of, pattern_of
+from ..builtins.patterns import native_pattern
 from ..builtins.signatures import COMPARISONS
 from ..syntax.statement import at
 from ..syntax.trees import error_at, position_of, unsupported
@@ -38,8 +38,6 @@ _BY_BYTES = (
 
 def escaped_like(tree: exp.Like | exp.ILike, types: Types) -> exp.Expr | None:
     """LIKE with the backslash as its escape, which DuckDB has only where it is asked for."""
-    if TypeKind.BYTES in (types.kind(tree.this), types.kind(tree.expression)):
-        raise unsupported("LIKE of BYTES", tree)
     pattern = tree.expression.unnest()
     if isinstance(tree.parent, exp.Escape) or isinstance(pattern, exp.Any | exp.All | exp.Null):
         return None
@@ -152,7 +150,7 @@ def found(tree: exp.RegexpLike | exp.RegexpILike, types: Types, typed: Typed) ->
 
     def native(values: Values, bindings: Bindings) -> str | None:
         written = pattern.value(bindings)
-        return None if written is None else pattern_of(str(written), any_case).native
+        return None if written is None else native_pattern(str(written), any_case)
 
     try:
         written = constant_datum(pattern)
@@ -160,29 +158,8 @@ def found(tree: exp.RegexpLike | exp.RegexpILike, types: Types, typed: Typed) ->
         said = (tree.key, tree.expression.sql())
         return plain("regexp_matches", tree.this, typed(Scalar(STRING, native, True), STRING, said))
     with at(position_of(tree)):
-        given = exp.null() if written is None else text(pattern_of(str(written), any_case).native)
+        given = exp.null() if written is None else text(native_pattern(str(written), any_case))
     return plain("regexp_matches", tree.this, exp.cast(given, "VARCHAR"))
-
-
-def replaced(arguments: list[exp.Expr], tree: exp.Expr) -> exp.Expr:
-    """regexp_replace(text, pattern, replacement [, flags]), of which only the text may differ from
-    row to row. Raises SQLError."""
-    subject, *given = arguments
-    try:
-        said = [constant_datum(_constant(each)) for each in given]
-    except NotNative:
-        raise unsupported(
-            "regexp_replace() by a parameter", tree, "Write it as a literal."
-        ) from None
-    if None in said:
-        return exp.cast(exp.null(), "VARCHAR")
-    pattern, replacement, flags = (*map(str, said), "")[:3]
-    with at(position_of(tree)):
-        any_case, everywhere = options_of(flags)
-        known = pattern_of(pattern, any_case)
-        written = known.replacement(replacement, everywhere=everywhere)
-    texts = [text(each) for each in (known.native, written, GLOBAL if everywhere else "")]
-    return plain("regexp_replace", subject, *texts)
 
 
 def _constant(tree: exp.Expr) -> Scalar:

@@ -6,7 +6,7 @@ now() and transaction_timestamp() are parameters of the statement, and so is sta
 The patterns of to_char() are constants, of words that strftime() has:
 
     YYYY-MM-DD HH24:MI:SS       2021-03-02 14:05:06         %Y-%m-%d %H:%M:%S
-    FMDD FMMonth, "at" HH24hMI  2 March, at 14h05           %-d %B, at %Hh%M
+    FMDD FMMonth, HH24"h"MI     2 March, 14h05              %-d %B, %Hh%M
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ def part(arguments: list[exp.Expr], types: Types, *, tree: exp.Expr) -> exp.Expr
 
 _UNITS = {
     "microseconds", "milliseconds", "second", "minute", "hour", "day", "week", "month", "quarter",
-    "year", "decade", "century", "millennium",
+    "year",
 }  # fmt: skip
 
 
 def truncated(arguments: list[exp.Expr], types: Types, *, tree: exp.Expr) -> exp.Expr:
-    """date_trunc(). Centuries and millennia begin with their year 1."""
+    """date_trunc()."""
     unit = _constant(arguments[0], tree, "date_trunc() takes a constant unit").lower()
     if unit not in _UNITS and unit.rstrip("s") in _UNITS:
         unit = unit.rstrip("s")
@@ -96,9 +96,6 @@ def truncated(arguments: list[exp.Expr], types: Types, *, tree: exp.Expr) -> exp
         raise unsupported("date_trunc() of an interval", tree, "extract() takes a field of it.")
     if type.kind is TypeKind.DATE:
         moment = exp.cast(moment, "TIMESTAMPTZ")
-    if unit in ("century", "millennium"):
-        year = "INTERVAL 1 YEAR"
-        return duckdb(f"date_trunc('{unit}', :x - {year}) + {year}", x=moment)
     return plain("date_trunc", text(unit), moment)
 
 
@@ -117,18 +114,6 @@ _NOT_WRITTEN = {
     TypeKind.TIME: ("a time", _OF_SPANS),
 }
 """Operands of PostgreSQL's to_char() that have no patterns here, each with what does the same."""
-
-
-def written(arguments: list[exp.Expr], types: Types, *, tree: exp.Expr) -> exp.Expr:
-    """to_char() of a date or a timestamp. Raises SQLError 0A000 for other operands."""
-    operand, pattern = arguments
-    kind = types.kind(operand)
-    if kind in _NOT_WRITTEN:
-        what, hint = _NOT_WRITTEN[kind]
-        raise unsupported(f"to_char() of {what}", tree, hint)
-    if kind is TypeKind.DATE:
-        operand = exp.cast(operand.copy(), "TIMESTAMPTZ")
-    return by_pattern(operand, pattern)
 
 
 def refuse_digits(node: exp.Expr, types: Types) -> None:
@@ -166,71 +151,53 @@ def summed(tree: exp.Sum | exp.Avg, types: Types) -> bool:
 _NUMBERS = {
     "YYYY": "%Y", "YY": "%y", "MM": "%m", "DD": "%d", "DDD": "%j", "HH24": "%H", "HH12": "%I",
     "HH": "%I", "MI": "%M", "SS": "%S", "MS": "%g", "US": "%f", "IYYY": "%G", "IW": "%V",
-    "ID": "%u", "FMMM": "%-m", "FMDD": "%-d", "FMDDD": "%-j", "FMHH24": "%-H", "FMHH12": "%-I",
-    "FMHH": "%-I", "FMMI": "%-M",
+    "ID": "%u", "FMMM": "%-m", "FMDD": "%-d", "FMHH24": "%-H", "FMHH12": "%-I", "FMMI": "%-M",
 }  # fmt: skip
 """Words in capitals or small letters; FM before one writes the number without zeros."""
-_ZONE = "\0"
-"""Stands for the zone's name, which strftime() does not write: no text has it."""
+_ZONE = "\1"
+"""Stands for the zone's name, which strftime() does not write: no pattern may have it."""
 _NAMES = {
-    "AM": "%p", "PM": "%p", "Mon": "%b", "Dy": "%a", "FMMon": "%b", "FMDy": "%a", "FMMonth": "%B",
-    "FMDay": "%A", "OF": "%z", "TZ": _ZONE,
+    "AM": "%p", "PM": "%p", "Mon": "%b", "Dy": "%a", "FMMonth": "%B", "FMDay": "%A", "OF": "%z",
+    "TZ": _ZONE, "%": "%%",
 }  # fmt: skip
 """Words that are written in the case in which they stand, of which there is this one."""
-_REFUSED = """
-    A.D. A.M. AD B.C. BC CC D DAY FF1 FF2 FF3 FF4 FF5 FF6 FM FX I IDDD IY IYY J MONTH P.M. Q RM SP
-    SSSS SSSSS TH TM TZH TZM W WW Y Y,YYY YYY
-    """.split()  # noqa: SIM905 (a list of words is read as such)
-_WORDS = sorted((*_NUMBERS, *_NAMES, *_REFUSED), key=len, reverse=True)
-_TOKENS = re.compile(
-    rf"""
-      (?P<word> (?i: (?:FM)? (?:{"|".join(map(re.escape, _WORDS))})))
-    | "(?P<quoted> (?: \\. | [^"] )* )"?
-    | (?P<letter> \\" | .)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+_WORDS = "|".join(sorted((*_NUMBERS, *_NAMES, "SSSS"), key=len, reverse=True))
+_TOKENS = re.compile(rf'"[^"]*"|{_WORDS}|[a-z"\\{_ZONE}]', re.IGNORECASE)
+"""The parts of a pattern that do not stand for themselves."""
 
 
-def by_pattern(moment: exp.Expr, pattern: exp.Expr) -> exp.Expr:
-    """Returns to_char() of a date or timestamp: NULL for an empty pattern. Raises SQLError 0A000
-    for a pattern that is no constant, and for a word that is not offered."""
-    constant = pattern.unnest()
+def written(arguments: list[exp.Expr], types: Types, *, tree: exp.Expr) -> exp.Expr:
+    """to_char() of a date or a timestamp: NULL for an empty pattern. Raises SQLError 0A000 for
+    other operands, for a pattern that is no constant, and for a word that is not offered."""
+    moment, constant = arguments[0], arguments[1].unnest()
+    kind = types.kind(moment)
+    if kind in _NOT_WRITTEN:
+        what, hint = _NOT_WRITTEN[kind]
+        raise unsupported(f"to_char() of {what}", tree, hint)
     if not isinstance(constant, exp.Literal) or not constant.is_string:
-        raise error_at(
-            pattern,
-            "0A000",
-            "to_char() takes a constant pattern",
-            "CASE chooses among calls with several patterns.",
-        )
+        hint = "CASE chooses among calls with several patterns."
+        raise error_at(constant, "0A000", "to_char() takes a constant pattern", hint)
     if not constant.this:
         return exp.Null()
-    tokens = _TOKENS.finditer(constant.this)
-    first, *others = "".join(_form(token, constant) for token in tokens).split(_ZONE)
-    made = _written(moment, first)
-    for form in others:
-        zone = call("zone_abbreviation", exp.cast(moment.copy(), "TIMESTAMPTZ"))
-        named = exp.DPipe(this=made, expression=zone)
-        made = exp.DPipe(this=named, expression=_written(moment, form))
-    return exp.paren(made, copy=False)
+    if kind is TypeKind.DATE:
+        moment = exp.cast(moment.copy(), "TIMESTAMPTZ")
+    form = _TOKENS.sub(lambda token: _form(token[0], constant), constant.this)
+    made = plain("strftime", moment, text(form))
+    if _ZONE not in form:
+        return made
+    zone = call("zone_abbreviation", exp.cast(moment.copy(), "TIMESTAMPTZ"))
+    return plain("replace", made, text(_ZONE), zone)
 
 
-def _written(moment: exp.Expr, form: str) -> exp.Expr:
-    return plain("strftime", moment, text(form)) if form else text("")
-
-
-def _form(token: re.Match[str], constant: exp.Literal) -> str:
-    """Returns what strftime() takes for a word, or for a text that stands for itself."""
-    word = token["word"]
-    if word is None:
-        quoted = token["quoted"]
-        said = token["letter"][-1] if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
-        return str(said).replace("%", "%%")
+def _form(word: str, constant: exp.Literal) -> str:
+    """Returns what strftime() takes for a word, or for a text in quotes."""
+    if len(word) > 1 and word[0] == '"':
+        return word[1:-1].replace("%", "%%")
     form = _NAMES.get(word) or _NUMBERS.get(word.upper())
     if form is None:
         raise unsupported(
             f'"{word}" in a pattern of to_char()',
             constant,
-            "extract() takes a field of a moment, upper() writes a name in capitals.",
+            'A text stands in double quotes ("T"), extract() takes a field of a moment.',
         )
     return form

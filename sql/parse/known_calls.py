@@ -44,7 +44,7 @@ _BY_OPERATORS = (
     "?, ?|, ?&, @>, <@, ||, - and #- do the same; JDBC writes ?? for the sign of an operator."
 )
 _BY_PATTERN = (
-    "'2021-03-05'::DATE and '2021-03-05 14:07'::TIMESTAMP read a text, make_date() takes numbers."
+    "'2021-03-05'::DATE and '2021-03-05 14:07'::TIMESTAMP read a text, which || makes of parts."
 )
 _BY_EXPRESSION = (
     "s ~ 'p' tells whether a text matches; replace(), translate() and split_part() take it apart."
@@ -60,11 +60,17 @@ _REFUSED = {
          "jsonb_path_query_first"),
         _IN_PATHS,
     ),
-    "to_date": _BY_PATTERN,
+    **dict.fromkeys(
+        ("to_date", "make_date", "make_time", "make_timestamp", "make_timestamptz"), _BY_PATTERN
+    ),
     **dict.fromkeys(
         ("jsonb_exists", "jsonb_exists_any", "jsonb_exists_all", "jsonb_contained", "jsonb_concat",
          "jsonb_delete", "jsonb_delete_path"),
         _BY_OPERATORS,
+    ),
+    **dict.fromkeys(
+        ("jsonb_each", "jsonb_each_text", "jsonb_object_keys"),
+        "doc ->> 'name' is a member; names that a query looks for are items of an array, or rows.",
     ),
     "jsonb_insert": "jsonb_set() sets a member, || appends to an array.",
     "jsonb_set_lax": "jsonb_set() sets a member, #- removes it.",
@@ -94,7 +100,7 @@ _REFUSED = {
     **dict.fromkeys(("min_scale", "trim_scale"), "round(x, 2)::TEXT has as many digits as that."),
     **dict.fromkeys(
         ("regexp_like", "regexp_count", "regexp_instr", "regexp_substr", "regexp_match",
-         "regexp_matches", "regexp_split_to_array", "regexp_split_to_table"),
+         "regexp_matches", "regexp_replace", "regexp_split_to_array", "regexp_split_to_table"),
         _BY_EXPRESSION,
     ),
 }  # fmt: skip
@@ -109,7 +115,14 @@ REFUSED_NODES: dict[type[exp.Expr], tuple[str, str]] = {
         (exp.JustifyDays, exp.JustifyHours, exp.JustifyInterval),
         ("justify_days()", "extract(epoch FROM x) makes one number of an interval."),
     ),
-    exp.Mode: ("mode()", "GROUP BY x ORDER BY count(*) DESC LIMIT 1 is the most frequent value."),
+    **dict.fromkeys(
+        (exp.WithinGroup, exp.Mode),
+        (
+            "WITHIN GROUP",
+            "ntile(100) OVER (ORDER BY x) tells percentiles, GROUP BY x ORDER BY "
+            "count(*) DESC LIMIT 1 the most frequent value.",
+        ),
+    ),
     **dict.fromkeys(
         (exp.JSONBObjectAgg, exp.JSONObjectAgg),
         ("jsonb_object_agg()", "jsonb_agg(jsonb_build_object(name, value)) gathers what is named."),

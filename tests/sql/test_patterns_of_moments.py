@@ -8,7 +8,7 @@ from tests.harness.sql_node import sql_node
 WRITTEN = {
     "YYYY-MM-DD HH24:MI:SS.MS": "2021-03-02 14:05:06.078",
     "yyyy yy IYYY-IW-ID DDD": "2021 21 2021-09-2 061",
-    'FMDD FMMonth, "at \\" "HH12hMI PM': '2 March, at " 02h05 PM',
+    'FMDD FMMonth, "at 5% "HH12"h"MI PM': "2 March, at 5% 02h05 PM",
     "FMDay|Dy|Mon|100%": "Tuesday|Tue|Mar|100%",
     "TZ OF": "CET +01",
 }

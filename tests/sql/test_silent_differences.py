@@ -11,7 +11,6 @@ from tests.harness.sql_node import sql_node
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT e FROM jsonb_each('{}') e",
         "SELECT '10:00'::TIMETZ",
         "SELECT CASE WHEN true THEN generate_series(1, 2) END",
         "SELECT coalesce(unnest(ARRAY[1]), 2)",

@@ -53,6 +53,7 @@ def test_a_clock_shows_one_moment(clock: datetime, moment: datetime) -> None:
         ("extract(hour FROM TIMESTAMPTZ '2020-06-30 22:00Z')::INT8", 0),
         ("date_trunc('day', TIMESTAMPTZ '2020-07-01 12:00Z')", MIDNIGHT),
         ("to_char(TIMESTAMPTZ '2020-06-30 22:00Z', 'YYYY-MM-DD HH24:MI')", "2020-07-01 00:00"),
+        ("to_jsonb(TIMESTAMPTZ '1890-01-01 00:00Z')", '"1890-01-01T00:53:28+00:53:28"'),
         ("TIMESTAMPTZ '2020-03-28 12:00' + INTERVAL '1 day'",
          datetime(2020, 3, 29, 10, tzinfo=UTC)),
         ("TIMESTAMPTZ '2020-03-28 12:00' + INTERVAL '24 hours'",

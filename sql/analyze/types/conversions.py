@@ -9,7 +9,15 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from ....catalog.values.column_types import DECIMAL, FLOAT4, FLOAT8, STRING, ColumnType, coerce
+from ....catalog.values.column_types import (
+    DECIMAL,
+    FLOAT4,
+    FLOAT8,
+    JSONB,
+    STRING,
+    ColumnType,
+    coerce,
+)
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.process.fibre import give_way
@@ -83,7 +91,7 @@ CASTS: dict[TypeKind, frozenset[TypeKind]] = {
     TypeKind.TIMESTAMPTZ: _MOMENTS,
     TypeKind.INTERVAL: frozenset({TypeKind.INTERVAL}),
     TypeKind.UUID: frozenset({TypeKind.UUID}),
-    TypeKind.JSONB: _NUMBERS | {TypeKind.JSONB, TypeKind.BOOL},
+    TypeKind.JSONB: frozenset({TypeKind.JSONB}),
 }
 """The kinds that each kind is cast to; every kind is also cast to and from text."""
 
@@ -95,7 +103,10 @@ def resolve_cast(node: exp.Cast, types: Types) -> None:
         return
     if not _castable(source, target):
         raise error_at(
-            node, "42846", f"cannot cast type {type_name(source)} to {type_name(target)}"
+            node,
+            "42846",
+            f"cannot cast type {type_name(source)} to {type_name(target)}",
+            "(doc ->> 'a')::INT8 casts the text of a member." if source == JSONB else None,
         )
     narrow = type_of_cast(node)
     if narrow is not None and narrow.width is not None and source != STRING:

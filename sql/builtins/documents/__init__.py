@@ -5,9 +5,9 @@ DuckDB. DuckDB's own functions on JSON read numbers as doubles and write documen
 their own, so they are asked only for what cannot lose anything, and everything else is done on the
 text:
 
-    `operators`     what stands at `->` and `#>`, `||`, `-`, `@>`, `?`, casts to numbers and truths
+    `operators`     what stands at `->` and `#>`, `||`, `-`, `@>`, `?`
     `order`         the order of documents
-    `functions`     to_jsonb, and all of that as functions of DuckDB, over columns
+    `functions`     all of that as functions of DuckDB, over columns, and macros of to_jsonb
     `calls`         calls of these functions in a query's tree
 
 What goes in is normal, and so is what comes out: two texts are the same exactly if the documents

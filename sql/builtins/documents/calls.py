@@ -16,37 +16,24 @@ FUNCTIONS: dict[str, tuple[str, str, int]] = {
     "jsonb_extract_path_text": ("jsonb_text_at_path", "ds", 2),
     "jsonb_elements": ("jsonb_elements", "d", 1),
     "jsonb_element_texts": ("jsonb_element_texts", "d", 1),
-    "jsonb_keys": ("jsonb_keys", "d", 1),
-    "jsonb_pairs": ("jsonb_pairs", "d", 1),
-    "jsonb_text_pairs": ("jsonb_text_pairs", "d", 1),
 }
 """By name: the function, what it takes (documents, sets of texts, anything), how many at least."""
 
 
+BUILDERS = (
+    "to_jsonb", "to_json", "row_to_json", "array_to_json", "jsonb_build_object",
+    "json_build_object", "jsonb_build_array", "json_build_array", "jsonb_agg", "json_agg",
+)  # fmt: skip
+"""Functions that make documents of values of any type."""
+_PATHS = ("jsonb_extract_path", "json_extract_path")
 RESULTS: dict[str, ColumnType] = {
-    **dict.fromkeys(
-        """
-        jsonb_in jsonb_element jsonb_at_path jsonb_delete_path jsonb_set jsonb_concat jsonb_delete
-        jsonb_of jsonb_built_object jsonb_built_array jsonb_member
-        jsonb_pair_value jsonb_extract_path json_extract_path to_jsonb to_json row_to_json
-        array_to_json jsonb_build_object json_build_object jsonb_build_array json_build_array
-        jsonb_agg json_agg
-        """.split(),  # noqa: SIM905 (a list of words is read as such)
-        JSONB,
-    ),
-    **dict.fromkeys(
-        """
-        jsonb_element_text jsonb_text_at_path jsonb_typeof json_typeof
-        jsonb_member_text jsonb_same jsonb_same_text
-        jsonb_pair_key jsonb_pair_text jsonb_extract_path_text json_extract_path_text
-        """.split(),  # noqa: SIM905
-        STRING,
-    ),
+    **dict.fromkeys((*BUILDERS, *_PATHS, "jsonb_set"), JSONB),
+    **dict.fromkeys(("jsonb_typeof", "json_typeof", *(f"{path}_text" for path in _PATHS)), STRING),
     **dict.fromkeys(("jsonb_array_length", "json_array_length"), INT8),
-    **dict.fromkeys(("jsonb_element_texts", "jsonb_keys"), array_of(STRING)),
+    "jsonb_element_texts": array_of(STRING),
     "jsonb_elements": array_of(JSONB),
 }
-"""The types that they return, and those functions that a query's text calls."""
+"""The types that functions of a query's text return."""
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:

@@ -1,4 +1,4 @@
-"""Operators, functions and casts of documents, as PostgreSQL has them: over slices of their texts,
+"""Operators and functions of documents, as PostgreSQL has them: over slices of their texts,
 so that nothing is read that is not asked for.
 
     {"a": 4.50, "b": [1, 2]}      {"a": "4.50", "b": "[1, 2]"}
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -32,35 +31,15 @@ def _as_items(document: str) -> list[str]:
     return items_of(document) if is_array(document) else [document]
 
 
-def without(document: str, what: str | int | Sequence[str | None]) -> str:
-    """`document - 'key'`, `document - 1` and `document - ARRAY['a', 'b']`."""
-    if isinstance(what, int):
-        return without_index(document, what)
-    return without_keys(document, [what] if isinstance(what, str) else what)
-
-
-def without_keys(document: str, keys: Sequence[str | None]) -> str:
-    """Without these members, or without these texts among an array's items."""
+def without(document: str, key: str) -> str:
+    """`document - 'key'`: without a member, or without the texts of an array that are `key`."""
     if is_scalar(document):
         raise SQLError("22023", "cannot delete from scalar")
     if is_object(document):
-        kept = {name: item for name, item in members_of(document).items() if name not in keys}
-        return object_of(kept)
+        return object_of({name: item for name, item in members_of(document).items() if name != key})
     return array_of(
-        item for item in items_of(document) if not is_text(item) or text_of(item) not in keys
+        item for item in items_of(document) if not is_text(item) or text_of(item) != key
     )
-
-
-def without_index(document: str, index: int) -> str:
-    """Without the item at a place; a negative one counts from the end."""
-    if is_object(document):
-        raise SQLError("22023", "cannot delete from object using integer index")
-    if is_scalar(document):
-        raise SQLError("22023", "cannot delete from scalar")
-    items = items_of(document)
-    if -len(items) <= index < len(items):
-        del items[index]
-    return array_of(items)
 
 
 def contains(whole: str, part: str) -> bool:
@@ -135,69 +114,6 @@ def elements(document: str) -> list[str]:
 def element_texts(document: str) -> list[str | None]:
     """jsonb_array_elements_text."""
     return [text_of(item) for item in elements(document)]
-
-
-def keys(document: str) -> list[str]:
-    """jsonb_object_keys."""
-    if not is_object(document):
-        what = "an array" if is_array(document) else "a scalar"
-        raise SQLError("22023", f"cannot call jsonb_object_keys on {what}")
-    return list(members_of(document))
-
-
-def pairs(document: str) -> list[tuple[str, str]]:
-    """jsonb_each."""
-    if not is_object(document):
-        raise SQLError("22023", "cannot call jsonb_each on a non-object")
-    return list(members_of(document).items())
-
-
-def text_pairs(document: str) -> list[tuple[str, str | None]]:
-    """jsonb_each_text."""
-    return [(name, text_of(value)) for name, value in pairs(document)]
-
-
-NUMERIC_SCALE = 9
-"""Fractional digits of DECIMAL(38,9), the type of a bare NUMERIC."""
-
-
-def integer_of(document: str) -> int:
-    """A number cast to an integer: halves are rounded away from zero."""
-    _check(document, "number", "bigint")
-    whole = int(Decimal(document).to_integral_value(ROUND_HALF_UP))
-    if not -(1 << 63) <= whole < 1 << 63:
-        raise SQLError("22003", "bigint out of range")
-    return whole
-
-
-def number_of(document: str) -> str:
-    """A number's digits, for a cast."""
-    _check(document, "number", "numeric")
-    return document
-
-
-def bare_number_of(document: str) -> str:
-    """A number for NUMERIC without a scale, which has no more than nine fractional digits."""
-    number = number_of(document)
-    if len(number.partition(".")[2]) > NUMERIC_SCALE:
-        raise SQLError(
-            "22003",
-            f"NUMERIC keeps {NUMERIC_SCALE} fractional digits, and {number[:60]} has more: "
-            "cast it to NUMERIC(38, n)",
-        )
-    return number
-
-
-def truth_of(document: str) -> bool:
-    _check(document, "boolean", "boolean")
-    return document == "true"
-
-
-def _check(document: str, wanted: str, target: str) -> None:
-    found = type_of(document)
-    if found != wanted:
-        called = "numeric" if found == "number" else found
-        raise SQLError("22023", f"cannot cast jsonb {called} to type {target}")
 
 
 # Places within documents: what stands there, and documents with something else there.

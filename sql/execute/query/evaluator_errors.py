@@ -45,6 +45,10 @@ _BEGINNINGS: tuple[tuple[str, str], ...] = (
     ("max expression depth", "54001"),
 )
 """The beginnings of DuckDB's messages whose class says too little, and the SQLSTATE of each."""
+_BY_RE2 = (
+    "missing )", "unexpected )", "no argument for repetition operator", "bad repetition operator",
+    "invalid repetition size", "pattern too large",
+)  # fmt: skip
 _MEANT: tuple[tuple[str, str, str], ...] = (
     ("referenced table", "42P01", 'missing FROM-clause entry for table "{}"'),
     ("ambiguous reference to column", "42702", 'column reference "{}" is ambiguous'),
@@ -65,10 +69,7 @@ _MEANT: tuple[tuple[str, str, str], ...] = (
         "21000",
         "more than one row returned by a subquery used as an expression",
     ),
-    *(
-        (beginning, "2201B", "invalid regular expression: regular expression is too complex")
-        for beginning in ("invalid repetition size", "pattern too large")
-    ),
+    *((beginning, "2201B", f"invalid regular expression: {beginning}") for beginning in _BY_RE2),
     # Nothing but intervals is computed in 32 bits.
     ("overflow in addition of int32", "22008", "interval out of range"),
     ("overflow in multiplication of int32", "22008", "interval out of range"),

@@ -4,7 +4,6 @@ string_to_table(t, ',')                 unnest(string_to_array(t, ','))
 FROM generate_subscripts(a, 1) AS i     FROM UNNEST(SUBSCRIPTS(a, 1)) AS i(i)
 FROM unnest(a, b) AS t (x, y)           FROM LATERAL (SELECT unnest(a) AS x, …) AS t
 FROM jsonb_array_elements(doc) AS e     FROM UNNEST(JSONB_ELEMENTS(doc)) AS e(value)
-FROM jsonb_each(doc) AS e               FROM LATERAL (SELECT … AS key, … AS value) AS e
 FROM current_schema()                   FROM (SELECT current_schema() AS …) AS current_schema
 """
 
@@ -20,16 +19,9 @@ _LISTS: dict[str, tuple[str, str | None]] = {
     "generate_subscripts": (f"{PREFIX}subscripts", None),
     "jsonb_array_elements": ("jsonb_elements", "value"),
     "jsonb_array_elements_text": ("jsonb_element_texts", "value"),
-    "jsonb_object_keys": ("jsonb_keys", None),
 }
 """By the function that returns rows: the one that returns a list of them, and how a column of such
 rows is called where that is not by the function."""
-_PAIRS = {
-    "jsonb_each": ("jsonb_pairs", "jsonb_pair_key", "jsonb_pair_value"),
-    "jsonb_each_text": ("jsonb_text_pairs", "jsonb_pair_key", "jsonb_pair_text"),
-}
-"""By the function that returns a document's members as rows of key and value: the one that returns
-a list of pairs, and what takes one apart."""
 _VECTORS = ("indkey", "indclass", "indoption", "indcollation")
 """Columns of pg_index that are vectors, whose subscripts begin with 0: Peewee and Rails ask so."""
 SCALARS = (exp.CurrentSchema, exp.CurrentDatabase)
@@ -45,9 +37,7 @@ def plain_sets(tree: exp.Expr) -> exp.Expr:
         known = f"jsonb{name[4:]}" if name.startswith("json_") else name
         if known.startswith("jsonb_") and len(node.expressions) != 1:
             continue
-        if known in _PAIRS and isinstance(node.parent, exp.Table | exp.Lateral):
-            replace_source(node.parent, _members(node, node.parent, *_PAIRS[known]))
-        elif known in _LISTS and node is not tree:
+        if known in _LISTS and node is not tree:
             made, column = _LISTS[known]
             if known == "generate_subscripts" and node.expressions[0].name.lower() in _VECTORS:
                 made = f"{PREFIX}vector_subscripts"
@@ -79,22 +69,6 @@ def _replace(node: exp.Anonymous, name: str, made: str, column: str | None) -> N
     rows = exp.Explode(this=listed)
     rows.meta[CALLED] = name
     node.replace(rows)
-
-
-def _members(node: exp.Anonymous, table: exp.Expr, pairs: str, key: str, value: str) -> exp.Expr:
-    named, given = _called(table, node.name.lower())
-    listed = exp.Anonymous(this=pairs, expressions=list(node.expressions))
-    source = exp.select(exp.alias_(exp.Explode(this=listed), "pair")).subquery("m")
-    items = [
-        exp.alias_(exp.Anonymous(this=part, expressions=[exp.column("pair")]), called, quoted=True)
-        for part, called in zip(
-            (key, value), [*given, *["key", "value"][len(given) :]], strict=False
-        )
-    ]
-    return exp.Lateral(
-        this=exp.Subquery(this=exp.select(*items).from_(source)),
-        alias=alias_named(named),
-    )
 
 
 def unnested(table: exp.Expr, listed: exp.Expr, name: str, *, column: str | None) -> exp.Unnest:

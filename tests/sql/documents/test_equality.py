@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from functools import cache
+
+import duckdb
 import pytest
 from hypothesis import given, settings
 
 from tailrace.catalog.values.json_text import read_json
-from tailrace.sql.builtins.documents.order import same
+from tailrace.sql.builtins.documents.functions import install
 from tests.harness.documents import DOCUMENTS
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import sql_node
+
+
+@cache
+def _evaluator() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    install(connection)
+    return connection
+
+
+def same(document: str) -> object:
+    """The text that equal documents share, of a column and of what is computed."""
+    asked = "SELECT document_same(j), document_trimmed(j) FROM (SELECT $1::JSON AS j)"
+    ((column, computed),) = _evaluator().execute(asked, [document]).fetchall()
+    assert column == computed
+    return column
 
 
 def compared(first: object, second: object) -> bool:

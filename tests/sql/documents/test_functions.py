@@ -10,6 +10,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+import tailrace
+from tailrace import SQLError
 from tailrace.catalog.values.json_text import write_json
 from tailrace.sql.builtins.documents import operators
 from tailrace.sql.builtins.documents.functions import install
@@ -23,6 +25,12 @@ def evaluator() -> Iterator[duckdb.DuckDBPyConnection]:
     install(connection)
     yield connection
     connection.close()
+
+
+@pytest.fixture(scope="module")
+def db() -> Iterator[tailrace.Database]:
+    with tailrace.open(":memory:") as opened:
+        yield opened
 
 
 def _asked(
@@ -64,23 +72,40 @@ def test_every_letter_is_written_as_postgres_does(evaluator: duckdb.DuckDBPyConn
     ("value", "document"),
     [
         ("1.50", "1.50"),
-        ("CAST(0.0000001 AS DECIMAL(20, 10))", "0.0000001000"),
-        ("CAST('1e20' AS DOUBLE)", "100000000000000000000"),
-        ("CAST('nan' AS DOUBLE)", '"NaN"'),
-        ("CAST(-12345678901234567890 AS HUGEINT)", "-12345678901234567890"),
-        ("'a\"b'", '"a\\"b"'),
-        ("CAST('\\x01\\xff' AS BLOB)", '"\\\\x01ff"'),
-        ("[[1.50], NULL, []]", "[[1.50], null, []]"),
+        ("0.0000001::DECIMAL(20, 10)", "0.0000001000"),
+        ("1e20::FLOAT8", "100000000000000000000"),
+        ("'nan'::FLOAT8", '"NaN"'),
+        ("'-inf'::FLOAT4", '"-Infinity"'),
+        (
+            "(SELECT sum(n) FROM (VALUES (9223372036854775807), (1)) AS v (n))",
+            "9223372036854775808",
+        ),
+        ("'a\"b'::TEXT", '"a\\"b"'),
+        ("E'\\x1f\\n'::TEXT", '"\\u001f\\n"'),
+        ("'\\x01ff'::BYTES", '"\\\\x01ff"'),
+        ("ARRAY[1.50, NULL]", "[1.50, null]"),
+        ("ARRAY['NULL', NULL, '']", '["NULL", null, ""]'),
+        ("'{}'::TEXT[]", "[]"),
         ("DATE '2024-01-02'", '"2024-01-02"'),
         ("TIMESTAMP '2024-01-02 03:04:05.50'", '"2024-01-02T03:04:05.5"'),
         ("TIMESTAMPTZ '2024-01-02 03:04:05+00'", '"2024-01-02T03:04:05+00:00"'),
         ("TIME '12:00'", '"12:00:00"'),
         ("INTERVAL '1 day'", '"1 day"'),
         ("TRUE", "true"),
-        ("CAST(NULL AS DOUBLE)", None),
+        ("NULL::FLOAT8", None),
+        ("json_build_object(1.50, 1, TRUE, 2)::TEXT", '"{\\"1.50\\": 1, \\"true\\": 2}"'),
+        ("json_build_array('a', $1)", '["a", "b"]'),
     ],
 )
 def test_value_of_any_type_is_a_document(
-    evaluator: duckdb.DuckDBPyConnection, value: str, document: str | None
+    db: tailrace.Database, value: str, document: str | None
 ) -> None:
-    assert _asked(evaluator, f"jsonb_of({value})", ["1"]) == [document]
+    assert db.sql(f"SELECT to_jsonb({value})", ("b",) if "$1" in value else ()).fetchall() == [
+        (document,)
+    ]
+
+
+def test_no_member_is_named_by_null(db: tailrace.Database) -> None:
+    with pytest.raises(SQLError, match="key must not be null") as raised:
+        db.sql("SELECT jsonb_build_object(NULL::TEXT, 1)").fetchall()
+    assert raised.value.sqlstate == "22023"

@@ -6,7 +6,7 @@ from functools import cache
 
 import duckdb
 
-from tailrace.sql.builtins.patterns import pattern_of
+from tailrace.sql.builtins.patterns import native_pattern
 
 
 @cache
@@ -15,7 +15,7 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 
 def found(text: str, pattern: str, *, any_case: bool = False) -> bool:
-    native = pattern_of(pattern, any_case).native
+    native = native_pattern(pattern, any_case)
     row = _connection().execute("SELECT regexp_matches($1, $2)", [text, native]).fetchone()
     assert row is not None, native
     return bool(row[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tailrace.catalog.values.errors import SQLError
-from tailrace.sql.builtins.patterns import Pattern
+from tailrace.sql.builtins.patterns import native_pattern
 from tests.sql.patterns.by_duckdb import found
 
 
@@ -19,21 +19,18 @@ def test_newlines_are_letters() -> None:
     [
         ("a.c", "a(?s:.)c"),
         ("^a$", r"\Aa\z"),
-        ("(?i)k", "[Kk]"),
         (r"a\.b", r"a\.b"),
         ("(a|b)*?", "(a|b)*?"),
     ],
 )
 def test_nothing_is_left_to_the_options_of_re2(pattern: str, native: str) -> None:
-    assert Pattern(pattern, any_case=False).native == native
+    assert native_pattern(pattern, any_case=False) == native
 
 
-@pytest.mark.parametrize(
-    "pattern", ["a" * 70_000, "(" * 200 + ")" * 200, "[[:alpha:]]" * 1000, r"(?i)[\x01-\uffff]"]
-)
+@pytest.mark.parametrize("pattern", ["a" * 70_000, r"\S" * 1000, "[\x01-\uffff]"])
 def test_a_pattern_that_is_too_large_is_an_error(pattern: str) -> None:
     with pytest.raises(SQLError, match="too complex") as raised:
-        Pattern(pattern, any_case=False)
+        native_pattern(pattern, any_case=True)
     assert raised.value.sqlstate == "2201B"
 
 

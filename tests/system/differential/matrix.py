@@ -78,7 +78,6 @@ _BINARY = [
     "date_trunc",
     "substr",
     "atan2",
-    "regexp_replace",
     "nullif",
 ]
 _OPERATORS = (

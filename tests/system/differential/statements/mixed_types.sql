@@ -10,7 +10,7 @@ UPDATE r SET w = s.f4 + 1, k = s.f8 / 3, m = s.f4 FROM s WHERE s.f4 = r.k;
 SELECT * FROM r ORDER BY k, w;
 SELECT count(*) FROM s a JOIN s b USING (f4);
 SELECT a.id FROM s a JOIN (SELECT f8 AS f4, id FROM s) b USING (f4) ORDER BY 1;
-SELECT '0.1'::JSONB::FLOAT4, ('{"a": 0.1}'::JSONB ->> 'a')::FLOAT4 = '0.1', ('{"a": 0.1}'::JSONB -> 'a')::FLOAT4 = 0.1::FLOAT4;
+SELECT ('{"a": 0.1}'::JSONB ->> 'a')::FLOAT4 = '0.1';
 SELECT f4::TEXT::FLOAT4 = f4, t::FLOAT4 = f4 FROM s WHERE id = 1;
 SELECT f4 = t::FLOAT4, f4 = v::FLOAT8 FROM s WHERE id = 1;
 SELECT id, sum(f4) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW), avg(f4) OVER (), lag(f4, 1, 0.5) OVER (ORDER BY id), lead(f4, 1, '0.5') OVER (ORDER BY id) FROM s ORDER BY id;

@@ -10,17 +10,12 @@ SELECT s ~ '[[:alpha:]]{3}', s ~ '[[:punct:]]', s ~ '^[[:print:]]*$', s ~ '[[:cn
 SELECT '٣' ~ '\d', '٣' ~ '[[:digit:]]', '٣' ~ '\w', E'\u00a0' ~ '\s', E'\u2003' ~ '\s', E'\x0b' ~ '\s';
 SELECT 'K' ~* 'k', 'ſ' ~* 's', 'Σ' ~* 'ς', 'ς' ~* 'Σ', 'σ' ~* 'ς', 'É' ~* 'é', 'é' ~* '[À-Ý]', 'İ' ~* 'i';
 SELECT 'a' ~ '[^a-c]', 'b' ~ '[]b]', ']' ~ '[]b]', '-' ~ '[a-]', '-' ~ '[-a]', '\' ~ '[\\]', '^' ~ '[a^]';
-SELECT 'a b' ~ 'a\bb', 'ab' ~ 'b\Z', E'a\tb' ~ 'a\tb', 'ab' ~ '\Aab', 'A' ~ '\x41', 'A' ~ '\u0041', 'é' ~ '\xe9', '\' ~ '\B', '{' ~ '{', 'a{,2}' ~ 'a{,2}', 'a{' ~ 'a{';
-SELECT 'AB' ~ '(?i)ab', 'Ab' ~ '(?ic)ab';
+SELECT 'a b' ~ 'a\bb', 'ab' ~ 'b\Z', E'a\tb' ~ 'a\tb', 'ab' ~ '\Aab', '\' ~ '\B', '{' ~ '{', 'a{,2}' ~ 'a{,2}', 'a{' ~ 'a{';
 SELECT 'a' ~ NULL, NULL ~ 'a', 'a' ~ '', '' ~ '', '' ~ '^$', 'a' ~ '^$', 'a' ~ '()', 'a' ~ 'a|';
 SELECT k FROM p WHERE s ~ '^[df]' ORDER BY k;
 SELECT k FROM p WHERE s ~* 'LIGHT|BAR' AND k < 9 ORDER BY k;
 SELECT count(*) FROM p GROUP BY s ~ 'a' ORDER BY 1;
 
-SELECT regexp_replace('ab', 'a', '\0x'), regexp_replace('ab', '(a)', '[\1\&]\\\&\2'), regexp_replace('ab', 'a', '\'), regexp_replace('ab', 'a', '\q');
-SELECT regexp_replace('né à', '\w+', 'x', 'g'), regexp_replace('AbC', '[a-z]', '', 'gi'), regexp_replace(s, '(.)(.)', '\2\1') FROM p ORDER BY k;
-SELECT regexp_replace('a', 'a', 'b', 'z');
-SELECT regexp_replace('abcd', 'a|ab', '-');
 SELECT k, s ~ r FROM p ORDER BY k;
 
 
@@ -34,14 +29,10 @@ SELECT 'a' ~ '[a';
 SELECT 'a' ~ '*a';
 SELECT 'a' ~ 'a**';
 SELECT 'a' ~ 'a{2,1}';
-SELECT 'a' ~ 'a{256}';
 SELECT 'a' ~ 'a{1';
 SELECT 'a' ~ '[b-a]';
 SELECT 'a' ~ '[[:nope:]]';
 SELECT 'a' ~ 'a\';
-SELECT 'a' ~ '\q';
-SELECT 'a' ~ '(?z)a';
-SELECT 'a' ~ '(?<a)';
-SELECT 'a' ~ '^*';
 SELECT 'aa' ~ '(a)\1';
+SELECT 'a' ~ '^*';
 DROP TABLE p;
