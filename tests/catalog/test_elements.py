@@ -57,6 +57,15 @@ def test_elements_come_back() -> None:
     assert decode_descriptor(encode_descriptor(descriptor), Timestamp(100)) == descriptor
 
 
+def test_a_stored_set_default_refuses() -> None:
+    key = ForeignKey(name="f", columns=(2,), referenced_id=104, referenced_columns=(1,))
+    body = encode_descriptor(replace(changing(), constraints=(key,)))
+    stored = body.replace(b"\xa9NO ACTION", b"\xabSET DEFAULT")
+    assert stored != body
+    (found,) = decode_descriptor(stored, Timestamp(100)).foreign_keys
+    assert found.on_delete is ReferentialAction.RESTRICT
+
+
 def test_only_public_columns_are_visible() -> None:
     descriptor = changing()
     assert [column.name for column in descriptor.visible_columns] == ["k", "v"]

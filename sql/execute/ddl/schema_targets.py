@@ -430,7 +430,6 @@ class TableChanges:
             deferrable=given.deferrable,
             initially_deferred=given.initially_deferred,
         )
-        _check_actions(key, columns)
         self.add(ConstraintElement(constraint=key, unproven=given.not_valid))
 
     def _referenced_columns(
@@ -655,21 +654,6 @@ def _comparable(one: ColumnType, other: ColumnType) -> bool:
         return True
     broad = one.broad
     return broad == other.broad and broad.kind in (TypeKind.INT8, TypeKind.STRING)
-
-
-def _check_actions(key: elements.ForeignKey, columns: Sequence[Column]) -> None:
-    """A computed column takes no value but its own."""
-    writing = (elements.ReferentialAction.SET_NULL, elements.ReferentialAction.SET_DEFAULT)
-    event = None
-    if key.on_update in (*writing, elements.ReferentialAction.CASCADE):
-        event = f"ON UPDATE {key.on_update.value}"
-    elif key.on_delete in writing:
-        event = f"ON DELETE {key.on_delete.value}"
-    computed = next((column for column in columns if column.computed is not None), None)
-    if event is not None and computed is not None:
-        raise SQLError(
-            "42601", f'foreign key with {event} cannot write computed column "{computed.name}"'
-        )
 
 
 _COMMANDS: Mapping[type, Callable[[TableChanges, Any], None]] = {
