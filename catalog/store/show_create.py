@@ -33,8 +33,7 @@ def show_create(
     way is still building is left out, as is what it is about to remove.
     """
     if table.view is not None:
-        names = _names(table, [column.id for column in table.columns])
-        return f"CREATE VIEW {quote_identifier(table.name)} ({names}) AS {table.view.text}"
+        return f"CREATE VIEW {quote_identifier(table.name)} AS {table.view.text}"
     lines = [_column(column) for column in table.visible_columns]
     key = _names(table, table.primary_key)
     lines.append(f"CONSTRAINT {quote_identifier(primary_key_name(table))} PRIMARY KEY ({key})")

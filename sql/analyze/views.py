@@ -150,8 +150,6 @@ class _Expansion:
         alias = own if given is None else given.copy()
         if alias.this is None:
             alias.set("this", own.this)
-        if view.view.renames:
-            _name_columns(alias, view)
         made = exp.Subquery(this=selected(inner), alias=alias)
         made.meta[VIEW] = table_name(table).parts
         for clause in ("joins", "laterals", "sample"):
@@ -167,13 +165,6 @@ def selected(tree: exp.Expr) -> exp.Query:
         return tree
     tree.set("alias", alias_named("values"))
     return exp.select("*").from_(tree)
-
-
-def _name_columns(alias: exp.TableAlias, view: TableDescriptor) -> None:
-    """The view's own names, but for the first columns, which the statement may call otherwise."""
-    given = list(alias.columns)
-    rest = [column.name for column in view.visible_columns[len(given) :]]
-    alias.set("columns", [*given, *(exp.to_identifier(name, quoted=True) for name in rest)])
 
 
 def refuse_view(table: TableDescriptor, name: ObjectName, what: str) -> None:

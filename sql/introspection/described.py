@@ -9,7 +9,6 @@ from ...catalog.descriptors import elements
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.descriptors.named_objects import SequenceDescriptor
 from ...catalog.descriptors.names import quote_identifier
-from ...catalog.descriptors.view_query import ViewQuery
 from ...catalog.store.show_create import default_text as written_default
 from ..analyze.views import within_database
 from .virtual_table import IntrospectionContext
@@ -117,19 +116,10 @@ async def relations(context: IntrospectionContext) -> list[DescribedTable]:
 async def views(context: IntrospectionContext) -> list[tuple[DescribedTable, str]]:
     """Views by schema and name, each with its query as PostgreSQL would print it."""
     return [
-        (found, f" {_definition(found.table, found.table.view, context.database)};")
+        (found, f" {within_database(found.table.view.text, context.database)};")
         for found in await relations(context)
         if found.table.view is not None
     ]
-
-
-def _definition(view: TableDescriptor, query: ViewQuery, database: str) -> str:
-    """The view's query, with the view's names for its columns, as one writes it in `database`."""
-    text = within_database(query.text, database)
-    if not query.renames:
-        return text
-    names = names_of(view, [column.id for column in view.columns])
-    return f"SELECT * FROM ({text}) AS {quote_identifier(view.name)} ({names})"
 
 
 async def tables(context: IntrospectionContext) -> list[DescribedTable]:

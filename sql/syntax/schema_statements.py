@@ -3,8 +3,6 @@ and relaxed logs, as the parser hands them on."""
 
 from __future__ import annotations
 
-from enum import Enum
-
 from sqlglot import exp
 
 from ...catalog.descriptors.elements import Identity
@@ -367,23 +365,10 @@ class Truncate(DDL):
     within: bool = False
 
 
-class Commented(Enum):
-    TABLE = "TABLE"
-    VIEW = "VIEW"
-    COLUMN = "COLUMN"
-
-
 class CommentOn(DDL):
-    """`text` is None to take the comment away."""
+    """A comment on a table or a view, or on a column of one. `text` is None to take it away."""
 
-    grammar = tuple(
-        (
-            f"COMMENT ON {what.value} table:{what.value.lower()} IS ( NULL | text:text )",
-            {"what": what},
-        )
-        for what in (Commented.TABLE, Commented.VIEW)
-    )
-    what: Commented
+    grammar = "COMMENT ON TABLE/VIEW table:table IS ( NULL | text:text )"
     table: ObjectName
     column: str | None = None
     text: str | None

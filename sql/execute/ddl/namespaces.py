@@ -11,9 +11,8 @@ from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescri
 from ....catalog.descriptors.system_tables import FIRST_USER_ID, PUBLIC_SCHEMA
 from ....catalog.rights.privileges import Privilege, securable
 from ....catalog.values.errors import SQLError
-from ...runtime.relations import not_a_view
 from ...syntax import statements
-from ...syntax.schema_statements import Commented, CommentOn, CreateSchema, DropDatabase, DropSchema
+from ...syntax.schema_statements import CommentOn, CreateSchema, DropDatabase, DropSchema
 from ..changer import Changer, Skipped, found_of, skipped
 from .enum_types import drop_type
 from .schema_changes import SchemaChangeStatements
@@ -205,14 +204,11 @@ def _not_empty(what: str, name: str, held: list[Named], position: int) -> SQLErr
 
 async def comment_on(changer: Changer, statement: CommentOn) -> None:
     """A comment changes no row, so a locked table takes it without being unlocked."""
-    views = statement.what is not Commented.TABLE
-    named = await changer.found(statement.table, views=views)
+    named = await changer.found(statement.table, views=True)
     if named.view is not None:
         await changer.wait_for_room(named)
         await publish(changer, named, _with_comment(named, statement))
         return
-    if statement.what is Commented.VIEW:
-        raise not_a_view(statement.table)
     table = await SchemaChangeStatements(changer).prepared(named, unlocks=False)
     changed = _with_comment(table, statement)
     if changed != table:

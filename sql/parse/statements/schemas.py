@@ -11,7 +11,6 @@ from ....catalog.values.errors import SQLError
 from ...syntax.schema_statements import (
     AlterCommand,
     AlterTable,
-    Commented,
     CommentOn,
     CreateIndex,
     DropIndex,
@@ -141,11 +140,11 @@ define_rules(
 # Comments and schemas.
 
 
-def _comment_on_column(name: ObjectName, text: str | None, what: Commented) -> CommentOn:
+def _comment_on_column(name: ObjectName, text: str | None) -> CommentOn:
     if len(name.parts) < 2:
         raise SQLError("42601", "write the column as table.column", position=name.position)
     table = replace(name, parts=name.parts[:-1])
-    return CommentOn(what=what, table=table, column=name.parts[-1], text=text)
+    return CommentOn(table=table, column=name.parts[-1], text=text)
 
 
 define("schema_parts", lambda cursor: object_name(cursor, "a schema's name").parts)
@@ -211,11 +210,7 @@ SCHEMAS: tuple[Row, ...] = (
         f"ALTER INDEX {_IF} ^ index:qualified_index RENAME TO new_name:index text:whole_text",
         _of_index(RenameIndex),
     ),
-    (
-        "COMMENT ON COLUMN name:column_name IS ( NULL | text:text )",
-        _comment_on_column,
-        {"what": Commented.COLUMN},
-    ),
+    ("COMMENT ON COLUMN name:column_name IS ( NULL | text:text )", _comment_on_column),
     (
         f"CREATE TYPE {_UNLESS} _:type ^ AS _:no_enum _:rest",
         refused("types other than enumerations", _COMPOSITE),
