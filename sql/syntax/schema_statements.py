@@ -390,16 +390,10 @@ class DropSchema(DDL):
 
 
 class DropDatabase(DDL, NamedStatement):
-    """DROP DATABASE, which drops what is in the database, as in PostgreSQL and CockroachDB.
-    RESTRICT, which CockroachDB has, refuses a database that is not empty."""
+    """DROP DATABASE, which drops what is in the database, as in PostgreSQL."""
 
-    grammar = "DROP DATABASE if_exists:[IF EXISTS] ^ name:database [CASCADE | restrict:RESTRICT]"
+    grammar = "DROP DATABASE if_exists:[IF EXISTS] ^ name:database [CASCADE]"
     if_exists: bool
-    restrict: bool
-
-    @property
-    def cascade(self) -> bool:
-        return not self.restrict
 
 
 TableChange = AlterTable | CreateIndex | DropIndex | RenameIndex | Truncate

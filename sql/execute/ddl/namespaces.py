@@ -116,7 +116,7 @@ async def drop_schema(changer: Changer, statement: DropSchema) -> None:
 
 
 async def drop_database(changer: Changer, statement: DropDatabase) -> None:
-    """DROP DATABASE, without RESTRICT its objects too. Raises SQLError 3D000, 42501 and 2BP01."""
+    """DROP DATABASE, with the objects in it. Raises SQLError 3D000, 42501 and 2BP01."""
     catalog, name = changer.services.catalog, statement.name
     database_id = await catalog.descriptors.lookup(changer.transaction, 0, 0, name)
     if database_id is None:
@@ -132,13 +132,15 @@ async def drop_database(changer: Changer, statement: DropDatabase) -> None:
     await catalog.drop_namespace(changer.transaction, database_id)
 
 
+_SHOWN_MAX = 10
+"""Objects that an error names."""
+
+
 async def _drop_schemas(
     changer: Changer, statement: DropSchema | DropDatabase, database: str, schemas: Sequence[str]
 ) -> None:
-    """Drops schemas of a database, and with CASCADE the objects in them. Raises SQLError 2BP01, and
-    42501 without DROP on one of these."""
-    drops_database = isinstance(statement, DropDatabase)
-    what, name = ("DATABASE", database) if drops_database else ("SCHEMA", schemas[0])
+    """Drops schemas of a database, and the objects in them. Raises SQLError 2BP01 where DROP SCHEMA
+    without CASCADE finds some, and 42501 without DROP on one of these."""
     catalog, transaction = changer.services.catalog, changer.transaction
     tables = [
         table
@@ -152,11 +154,21 @@ async def _drop_schemas(
         *await catalog.list_objects(transaction, database, TypeDescriptor),
     ]
     others = [thing for schema, thing in found if schema in schemas]
-    if (tables or others) and not statement.cascade:
-        raise _not_empty(what.lower(), name, [*tables, *others], statement.position)
+    what = "DROP DATABASE"
+    if isinstance(statement, DropSchema):
+        what = "DROP SCHEMA"
+        names = ", ".join(thing.name for thing in (*tables, *others)[:_SHOWN_MAX])
+        if names and not statement.cascade:
+            raise SQLError(
+                "2BP01",
+                f'schema "{schemas[0]}" is not empty',
+                detail=f"Objects in it: {names}.",
+                hint="Use CASCADE to drop them too.",
+                position=statement.position,
+            )
     for each in (*tables, *others):
         await changer.need(securable(each), Privilege.DROP)
-    await _drop_all(changer, tables, cascade=True, what=f"DROP {what}")
+    await _drop_all(changer, tables, cascade=True, what=what)
     going = {table.id for table in tables}
     for thing in others:
         left = await changer.descriptors.read(transaction, thing.id)
@@ -170,33 +182,6 @@ async def _drop_schemas(
     for schema in schemas:
         _, schema_id = await catalog.descriptors.resolve_schema(transaction, database, schema)
         await catalog.drop_namespace(transaction, schema_id)
-
-
-Named = TableDescriptor | SequenceDescriptor | TypeDescriptor
-
-_SHOWN_MAX = 10
-
-
-def _not_empty(what: str, name: str, held: list[Named], position: int) -> SQLError:
-    """Returns the error (2BP01) for a schema that has objects, with their kinds in the detail."""
-    kinds: tuple[tuple[str, type[Named]], ...] = (
-        ("Tables", TableDescriptor),
-        ("Sequences", SequenceDescriptor),
-        ("Types", TypeDescriptor),
-    )
-    told = []
-    for kind, type in kinds:
-        names = [thing.name for thing in held if isinstance(thing, type)]
-        if names:
-            more = f" and {len(names) - _SHOWN_MAX} more" if len(names) > _SHOWN_MAX else ""
-            told.append(f"{kind}: {', '.join(names[:_SHOWN_MAX])}{more}.")
-    return SQLError(
-        "2BP01",
-        f'{what} "{name}" is not empty',
-        detail=" ".join(told),
-        hint="Use CASCADE to drop them too.",
-        position=position,
-    )
 
 
 # Comments.

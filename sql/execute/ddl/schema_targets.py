@@ -85,15 +85,11 @@ class TableChanges:
             if command.if_not_exists:
                 return
             raise self._exists(given.name)
-        if given.primary_key and self.table.keyless:
+        if given.primary_key:
             raise SQLError(
                 "0A000",
                 f'column "{given.name}" cannot be added and become the primary key at once',
-                hint="Add it NOT NULL, then ADD PRIMARY KEY.",
-            )
-        if given.primary_key:
-            raise SQLError(
-                "42P16", f'multiple primary keys for table "{self.table.name}" are not allowed'
+                hint="Add it NOT NULL, then put the primary key over it.",
             )
         check_width(len(self.table.visible_columns) + 1)
         self._refuse_coming(given)
@@ -470,16 +466,13 @@ class TableChanges:
         constraint = self._constraint(command.name)
         if constraint.validity is elements.Validity.VALIDATED:
             return
-        coming = (n for n, target in enumerate(self.targets) if _unproven(target, command.name))
-        place = next(coming, None)
-        if place is None:
-            self.add(ConstraintElement(constraint=constraint, known=True))
-            return
-        # It comes with this very change, and is undone with it.
-        self.targets[place] = Target(ConstraintElement(constraint=constraint))
-        proven = replace(constraint, validity=elements.Validity.VALIDATED)
-        rest = (other for other in self.table.constraints if other.name != proven.name)
-        self.table = replace(self.table, constraints=(*rest, proven))
+        if self.before.find_constraint(command.name) is None:
+            raise SQLError(
+                "0A000",
+                f'constraint "{command.name}" is added and validated by one transaction',
+                hint="Leave NOT VALID out, or validate it in a transaction of its own.",
+            )
+        self.add(ConstraintElement(constraint=constraint, known=True))
 
     def _name_primary_key(self, name: str) -> None:
         label = f"rename primary key to {name}"
@@ -638,14 +631,6 @@ def _not_null(column: Column) -> ConstraintElement:
         not_null_column=column.id,
     )
     return ConstraintElement(constraint=check)
-
-
-def _unproven(target: Target, name: str) -> bool:
-    """Whether a target is a NOT VALID constraint of that name."""
-    match target:
-        case Target(ConstraintElement(constraint=coming, unproven=True), present=True):
-            return coming.name == name
-    return False
 
 
 def _comparable(one: ColumnType, other: ColumnType) -> bool:
