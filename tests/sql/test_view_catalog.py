@@ -143,10 +143,5 @@ def test_granted_view_is_shown_without_its_query() -> None:
         assert (await ada.execute(views))[0].fetch_rows() == [("large", None)]
         held = "SELECT has_table_privilege('ada', 'large', 'SELECT')"
         assert await node.rows(held) == [(True,)]
-        granted = (
-            "SELECT privilege_type FROM information_schema.table_privileges "
-            "WHERE table_name = 'large' AND grantee = 'ada'"
-        )
-        assert await node.rows(granted) == [("SELECT",)]
 
     run(scenario, "CREATE USER ada")

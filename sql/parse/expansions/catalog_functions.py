@@ -299,20 +299,7 @@ _SIZE = "SELECT min({column}) FROM tailrace_internal.sizes AS _z WHERE _z.oid = 
 
 def _of_relation(make: registered_names.Make) -> registered_names.Make:
     """The first argument is a relation's object id, or its name as text."""
-    return lambda arguments: make([registered_names.named_relation(arguments)])
-
-
-def _relation_size(arguments: registered_names.Arguments) -> exp.Expr:
-    """`pg_relation_size(relation [, fork])`: the forks beside the main one are PostgreSQL's."""
-    size = _MAIN_BYTES(arguments)
-    if len(arguments) < 2:
-        return size
-    main = exp.EQ(this=arguments[1].copy(), expression=exp.Literal.string("main"))
-    zero = exp.cast(exp.Literal.number(0), "INT8", dialect="postgres")
-    return exp.Case(ifs=[exp.If(this=main, true=size)], default=zero)
-
-
-_MAIN_BYTES = _of_relation(registered_names.query(_SIZE.format(column="_z.main_bytes")))
+    return lambda given: make([registered_names.named_relation(given), *given[1:]])
 
 
 _TEXTS = {
@@ -353,6 +340,9 @@ _TEXTS = {
 """Functions as the queries that say what they say of their arguments."""
 
 _OF_RELATION = {
+    # The forks beside the main one are PostgreSQL's.
+    "pg_relation_size": "CASE WHEN coalesce(CAST($2 AS TEXT), 'main') = 'main' "
+    f"THEN ({_SIZE.format(column='_z.main_bytes')}) ELSE 0 END",
     "pg_table_size": _SIZE.format(column="_z.main_bytes"),
     "pg_indexes_size": _SIZE.format(column="_z.total_bytes - _z.main_bytes"),
     "pg_total_relation_size": _SIZE.format(column="_z.total_bytes"),
@@ -384,7 +374,6 @@ FUNCTIONS: dict[str, registered_names.Make] = {
     "pg_get_expr": lambda arguments: arguments[0].copy(),
     **registered_names.TO_REGISTERED,
     "pg_get_serial_sequence": _owned_sequence,
-    "pg_relation_size": _relation_size,
     "pg_partition_ancestors": lambda arguments: exp.cast(arguments[0].copy(), "INT8"),
 }
 
