@@ -225,14 +225,11 @@ def within_database(text: str, database: str) -> str:
     """A view's text without the database before the names of its own tables, as PostgreSQL has it
     and takes it."""
     cuts = [
-        (catalog.meta["start"], schema.meta["start"])
+        (catalog.meta["start"], table.args["db"].meta["start"], "")
         for table in tables_in(_tree(text))
         if (catalog := table.args.get("catalog")) is not None and catalog.name == database
-        for schema in (table.args["db"],)
     ]
-    for start, end in sorted(cuts, reverse=True):
-        text = text[:start] + text[end:]
-    return text
+    return _edited(text, cuts)
 
 
 def _tree(text: str) -> exp.Expr:

@@ -374,19 +374,15 @@ class CommentOn(DDL):
     text: str | None
 
 
-class CreateSchema(DDL):
-    grammar = "CREATE SCHEMA if_not_exists:[IF NOT EXISTS] ^ parts:schema_parts"
-    parts: tuple[str, ...]
+class CreateSchema(DDL, NamedStatement):
+    grammar = "CREATE SCHEMA if_not_exists:[IF NOT EXISTS] ^ name:schema"
     if_not_exists: bool
-    position: int
 
 
-class DropSchema(DDL):
-    grammar = "DROP SCHEMA if_exists:[IF EXISTS] ^ parts:schema_parts [cascade:CASCADE | RESTRICT]"
-    parts: tuple[str, ...]
+class DropSchema(DDL, NamedStatement):
+    grammar = "DROP SCHEMA if_exists:[IF EXISTS] ^ name:schema [cascade:CASCADE | RESTRICT]"
     if_exists: bool
     cascade: bool
-    position: int
 
 
 class DropDatabase(DDL, NamedStatement):
@@ -409,14 +405,10 @@ class CreateView(DDL):
     """`text` is the query, with blanks in front so that its positions are true. `columns` are the
     names given for the query's first columns."""
 
-    grammar = (
-        f"CREATE VIEW if_not_exists:[IF NOT EXISTS] {_VIEW}",
-        (f"CREATE OR REPLACE VIEW {_VIEW}", {"replaces": True}),
-    )
+    grammar = (f"CREATE VIEW {_VIEW}", (f"CREATE OR REPLACE VIEW {_VIEW}", {"replaces": True}))
     name: ObjectName
     columns: tuple[str, ...]
     text: str
-    if_not_exists: bool = False
     replaces: bool = False
 
 

@@ -69,22 +69,15 @@ async def _drop_all(
 # Schemas and databases.
 
 
-def _schema_name(parts: tuple[str, ...], database: str, position: int) -> tuple[str, str]:
-    if len(parts) > 2:
-        raise SQLError("42601", "improper qualified name (too many dots)", position=position)
-    return (database, parts[0]) if len(parts) == 1 else (parts[0], parts[1])
-
-
 async def create_schema(changer: Changer, statement: CreateSchema) -> None:
     """CREATE SCHEMA. Raises SQLError 42P06 for a schema that exists, and 42501."""
-    parent, name = _schema_name(statement.parts, changer.database, statement.position)
+    parent, name = changer.database, statement.name
     await changer.need_database(parent, Privilege.CREATE)
     if name.startswith("pg_"):
         raise SQLError(
             "42939",
             f'unacceptable schema name "{name}"',
             detail='The prefix "pg_" is reserved for system schemas.',
-            position=statement.position,
         )
     created = await changer.services.catalog.create_schema(
         changer.transaction, parent, name, if_not_exists=statement.if_not_exists
@@ -96,12 +89,10 @@ async def create_schema(changer: Changer, statement: CreateSchema) -> None:
 async def drop_schema(changer: Changer, statement: DropSchema) -> None:
     """DROP SCHEMA by its owner, with CASCADE its objects too. Raises SQLError 3F000, 42501 and
     2BP01."""
-    parent, name = _schema_name(statement.parts, changer.database, statement.position)
+    parent, name = changer.database, statement.name
     catalog = changer.services.catalog
     if name not in await catalog.list_schemas(changer.transaction, parent):
-        message = f'schema "{name}" does not exist'
-        error = SQLError("3F000", message, position=statement.position)
-        raise skipped(error, statement.if_exists)
+        raise skipped(SQLError("3F000", f'schema "{name}" does not exist'), statement.if_exists)
     _, schema_id = await catalog.descriptors.resolve_schema(changer.transaction, parent, name)
     if not (await changer.rights()).owns(changer.user, schema_id):
         raise SQLError("42501", f"must be owner of schema {name}")
@@ -110,7 +101,6 @@ async def drop_schema(changer: Changer, statement: DropSchema) -> None:
             "42501",
             'the schema "public" cannot be dropped',
             hint="Drop what is in it, by DROP TABLE or DROP OWNED, or DROP DATABASE.",
-            position=statement.position,
         )
     await _drop_schemas(changer, statement, parent, [name])
 
@@ -164,7 +154,6 @@ async def _drop_schemas(
                 f'schema "{schemas[0]}" is not empty',
                 detail=f"Objects in it: {names}.",
                 hint="Use CASCADE to drop them too.",
-                position=statement.position,
             )
     for each in (*tables, *others):
         await changer.need(securable(each), Privilege.DROP)

@@ -42,7 +42,6 @@ from ..write.mutations import Mutation
 from ..write.row_rules import RowRules
 from .given_columns import (
     ascending,
-    bare_decimals,
     check_expressions,
     check_identity_type,
     notices,
@@ -123,7 +122,7 @@ class SchemaChangeStatements:
         if not changes.targets and alone:
             return told  # of the table's sequence, or nothing
         done = await self._done(changes, statement.text)
-        return notices(done, told, bare_decimals(statement))
+        return notices(done, told)
 
     async def _truncate(self, statement: s.Truncate) -> str | None:
         left, notice = await run_truncation(self._changer, statement)
@@ -427,28 +426,20 @@ async def set_constraints(
 async def _tables_of(
     services: Services, transaction: Transaction, database: str, name: ObjectName
 ) -> list[int]:
-    """The tables that have a foreign key of this name, or will have it when the transaction has
-    committed, in the schema that is named or in `public`.
-
-    Raises SQLError 42704 where none has, and 42809 where one is not deferrable.
-    """
+    """The tables that have a deferrable foreign key of this name, or will have it when the
+    transaction has committed, in the schema that is named or in `public`. Raises SQLError 42704
+    where none has."""
     *schema, constraint = name.parts
-    tables = await services.catalog.list_tables(transaction, database, *schema[-1:])
-    found: dict[int, bool] = {}
-    for table in tables:
-        keys = [*table.foreign_keys, *_coming_keys(transaction, table.id)]
-        key = next((key for key in keys if key.name == constraint), None)
-        if key is not None:
-            found[table.id] = key.deferrable
-        elif table.find_constraint(constraint) or table.find_index(constraint):
-            found[table.id] = False
+    found = [
+        table.id
+        for table in await services.catalog.list_tables(transaction, database, *schema[-1:])
+        for key in (*table.foreign_keys, *_coming_keys(transaction, table.id))
+        if key.name == constraint and key.deferrable
+    ]
     if not found:
-        raise SQLError("42704", f'constraint "{constraint}" does not exist', position=name.position)
-    if not all(found.values()):
-        raise SQLError(
-            "42809", f'constraint "{constraint}" is not deferrable', position=name.position
-        )
-    return list(found)
+        message = f'there is no deferrable constraint "{constraint}"'
+        raise SQLError("42704", message, position=name.position)
+    return found
 
 
 def _coming_keys(transaction: Transaction, table_id: int) -> list[ForeignKey]:

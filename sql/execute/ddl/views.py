@@ -35,7 +35,7 @@ from ...runtime.relations import not_a_view
 from ...syntax import schema_statements as s
 from ...syntax.statement import ObjectName
 from ...syntax.statements import Query
-from ..changer import Changer, Skipped, found_of
+from ..changer import Changer, found_of
 from ..query.result_shape import columns_of
 
 # CREATE VIEW
@@ -44,8 +44,6 @@ from ..query.result_shape import columns_of
 async def create(changer: Changer, statement: s.CreateView) -> None:
     """CREATE VIEW."""
     name, parents, taken = await changer.place_of(statement.name)
-    if taken and statement.if_not_exists:
-        raise Skipped(f'relation "{statement.name}" already exists')
     before = await _replaced(changer, statement) if taken else None
     if before is None:
         new_id = await changer.descriptors.allocate_id()

@@ -22,7 +22,7 @@ from ...syntax.schema_statements import (
 from ...syntax.statement import ObjectName, rows_of
 from ...syntax.trees import unsupported
 from ..cursor import Cursor
-from ..kinds import define, define_rules, itself, kind, object_name, padded, refused, refuses
+from ..kinds import define_rules, itself, kind, padded, refused, refuses
 from ..kinds import query as read_query
 from ..queries import parse_tree
 from ..rules import Make, Row, Rules
@@ -145,9 +145,6 @@ def _comment_on_column(name: ObjectName, text: str | None) -> CommentOn:
         raise SQLError("42601", "write the column as table.column", position=name.position)
     table = replace(name, parts=name.parts[:-1])
     return CommentOn(table=table, column=name.parts[-1], text=text)
-
-
-define("schema_parts", lambda cursor: object_name(cursor, "a schema's name").parts)
 
 
 # Views.

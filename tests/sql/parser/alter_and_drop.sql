@@ -29,4 +29,4 @@ DropTable(names=(ObjectName(parts=('a'), position=12)), if_exists=False, cascade
 
 DROP DATABASE x
 ----
-DropDatabase(name='x', position=15, if_exists=False, restrict=False)
+DropDatabase(name='x', position=15, if_exists=False)
