@@ -15,6 +15,7 @@ import msgspec
 from ...kvlayer.clock import Timestamp
 from ..values.column_types import ColumnType
 from ..values.enum_type import EnumMember, EnumType
+from ..values.identifiers import quote_identifier
 from ..values.physical import from_physical, to_physical
 from ..values.type_kinds import TypeKind
 from .descriptor import (
@@ -90,11 +91,12 @@ class ColumnWire(Wire, frozen=True, forbid_unknown_fields=True):
 
 
 class ViewWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`reads` are pairs: a table's id, and the ids of its columns."""
+    """`reads` are pairs: a table's id, and the ids of its columns. `renames` was said by older
+    versions where the view's columns are called otherwise than the query's."""
 
     text: str
     reads: list[tuple[int, tuple[int, ...]]]
-    renames: bool
+    renames: bool = False
 
 
 class KeyspaceWire(Wire, frozen=True, forbid_unknown_fields=True):
@@ -233,7 +235,7 @@ def _parts_of_table(wire: _TableWire) -> dict[str, object]:
         "new_primary": None if new is None else index_from_wire(new),
         "old_primary": None if old is None else index_from_wire(old),
         "constraints": tuple(map(constraint_from_wire, wire.constraints)),
-        "view": _view(wire.view),
+        "view": None if wire.view is None else _view(wire, wire.view),
         "keyspace": None if keyspace is None else Keyspace(**keyspace.values()),
     }
 
@@ -242,14 +244,16 @@ def _view_to_wire(view: ViewQuery | None) -> ViewWire | None:
     if view is None:
         return None
     reads = [(dependency.table_id, dependency.columns) for dependency in view.reads]
-    return ViewWire(view.text, reads, view.renames)
+    return ViewWire(view.text, reads)
 
 
-def _view(wire: ViewWire | None) -> ViewQuery | None:
-    if wire is None:
-        return None
+def _view(table: _TableWire, wire: ViewWire) -> ViewQuery:
     reads = tuple(ViewDependency(table_id, columns) for table_id, columns in wire.reads)
-    return ViewQuery(wire.text, reads, wire.renames)
+    text = wire.text
+    if wire.renames:
+        names = ", ".join(quote_identifier(column.name) for column in table.columns)
+        text = f"SELECT {names} FROM ({text}) AS {quote_identifier(table.name)} ({names})"
+    return ViewQuery(text, reads)
 
 
 def _enum_to_wire(enum: EnumType | None) -> EnumWire | None:

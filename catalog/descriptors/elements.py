@@ -105,7 +105,11 @@ class ReferentialAction(Enum):
     RESTRICT = "RESTRICT"
     CASCADE = "CASCADE"
     SET_NULL = "SET NULL"
-    SET_DEFAULT = "SET DEFAULT"
+
+    @classmethod
+    def _missing_(cls, value: object) -> ReferentialAction | None:
+        """The action of a key that an older version stored as SET DEFAULT: its rows refuse."""
+        return cls.RESTRICT if value == "SET DEFAULT" else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

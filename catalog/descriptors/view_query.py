@@ -23,10 +23,8 @@ class ViewDependency:
 class ViewQuery:
     """A query that names tables in full, and columns where a star was written.
 
-    So it means the same in every session, and is not changed by a column that comes later. Where
-    `renames` the view's columns are called otherwise than the query's.
+    So it means the same in every session, and is not changed by a column that comes later.
     """
 
     text: str
     reads: tuple[ViewDependency, ...]
-    renames: bool = False

@@ -11,7 +11,8 @@ and a plan that is kept goes with its version.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -38,7 +39,7 @@ from ..syntax.trees import (
     with_parts,
 )
 from .binder import VIEW, Relations, parts_of, scopes_in, tables_in
-from .columns.stars import Stars, Unclear, is_star
+from .columns.stars import Item, Stars, Unclear, is_star
 
 EXPANSIONS_MAX = 1000
 """Views in one statement, those within others counted as often as they are used: twice in each of
@@ -150,8 +151,6 @@ class _Expansion:
         alias = own if given is None else given.copy()
         if alias.this is None:
             alias.set("this", own.this)
-        if view.view.renames:
-            _name_columns(alias, view)
         made = exp.Subquery(this=selected(inner), alias=alias)
         made.meta[VIEW] = table_name(table).parts
         for clause in ("joins", "laterals", "sample"):
@@ -167,13 +166,6 @@ def selected(tree: exp.Expr) -> exp.Query:
         return tree
     tree.set("alias", alias_named("values"))
     return exp.select("*").from_(tree)
-
-
-def _name_columns(alias: exp.TableAlias, view: TableDescriptor) -> None:
-    """The view's own names, but for the first columns, which the statement may call otherwise."""
-    given = list(alias.columns)
-    rest = [column.name for column in view.visible_columns[len(given) :]]
-    alias.set("columns", [*given, *(exp.to_identifier(name, quoted=True) for name in rest)])
 
 
 def refuse_view(table: TableDescriptor, name: ObjectName, what: str) -> None:
@@ -234,14 +226,11 @@ def within_database(text: str, database: str) -> str:
     """A view's text without the database before the names of its own tables, as PostgreSQL has it
     and takes it."""
     cuts = [
-        (catalog.meta["start"], schema.meta["start"])
+        (catalog.meta["start"], table.args["db"].meta["start"], "")
         for table in tables_in(_tree(text))
         if (catalog := table.args.get("catalog")) is not None and catalog.name == database
-        for schema in (table.args["db"],)
     ]
-    for start, end in sorted(cuts, reverse=True):
-        text = text[:start] + text[end:]
-    return text
+    return _edited(text, cuts)
 
 
 def _tree(text: str) -> exp.Expr:
@@ -269,22 +258,13 @@ def _starred(tree: exp.Expr, relations: Relations) -> Iterator[Edit]:
         select = item.parent
         if "start" not in star.meta or (item is star and not isinstance(select, exp.Select)):
             continue  # that of count(*), or of what a function stands for
-        if not isinstance(select, exp.Select) or not is_star(item) or item.args.get("db"):
-            raise error_at(
-                item,
-                "0A000",
-                "a view takes a star only as an item of a select list, behind an alias or alone",
-                "Name the columns.",
-            )
-        try:
-            found = stars.columns(select, item)
-        except Unclear:
-            raise error_at(
-                item,
-                "0A000",
-                "it is not clear which columns the star of a view stands for",
-                "Name the columns.",
-            ) from None
+        found: Sequence[Item] = ()
+        if isinstance(select, exp.Select) and is_star(item) and not item.args.get("db"):
+            with suppress(Unclear):
+                found = stars.columns(select, item)
+        if not found:
+            message = "it is not clear which columns the star of a view stands for"
+            raise error_at(item, "0A000", message, "Name the columns.")
         columns = [".".join(map(quote_identifier, column)) for column in found]
         first = item.args.get("table") or star
         yield first.meta["start"], star.meta["end"] + 1, ", ".join(columns)
@@ -293,11 +273,12 @@ def _starred(tree: exp.Expr, relations: Relations) -> Iterator[Edit]:
 # Dependencies
 
 
-def dependencies(tree: exp.Expr, relations: Relations) -> tuple[ViewDependency, ...]:
-    """Returns the tables of a query without stars, and of each the columns that the query names.
+def dependencies(text: str, relations: Relations) -> tuple[ViewDependency, ...]:
+    """Returns the tables of a settled text, and of each the columns that the query names.
 
     A name that may be that of two tables' columns counts for both.
     """
+    tree = _tree(text)
     tables = [
         (folded_alias(table), relations[table_name(table).parts]) for table in tables_in(tree)
     ]

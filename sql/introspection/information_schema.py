@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from ...catalog.rights.privileges import Privilege, securable
+from ...catalog.rights.privileges import securable
 from ...catalog.rights.rights import read_rights
 from ...catalog.rights.users import ROOT
 from ...catalog.values.column_types import ColumnType
 from ...catalog.values.type_kinds import TypeKind
 from . import described
-from .rights import privileges_on
 from .type_rows import standard_words, udt_name, user_types
 from .virtual_table import INFORMATION_SCHEMA, IntrospectionContext, Rows, virtual_tables
 
@@ -44,7 +43,6 @@ def _time_precision(type: ColumnType) -> int | None:
     return 0 if type.kind is TypeKind.DATE else 6 if type.kind in _TIMES else None
 
 
-_COLUMN_PRIVILEGES = (Privilege.SELECT, Privilege.INSERT, Privilege.UPDATE)
 _KINDS = {"p": "PRIMARY KEY", "u": "UNIQUE", "c": "CHECK", "f": "FOREIGN KEY"}
 
 
@@ -183,36 +181,6 @@ async def _references(context: IntrospectionContext) -> Rows:
             )  # fmt: skip
 
 
-@INFORMATION_SCHEMA.table("""table_privileges 20
-    grantor grantee table_catalog table_schema table_name privilege_type is_grantable
-    with_hierarchy""")
-async def _table_privileges(context: IntrospectionContext) -> Rows:
-    rights = await read_rights(context.reader)
-    for found in await described.relations(context):
-        for grantee, privilege, grantable in privileges_on(rights, securable(found.table)):
-            yield (
-                rights.owner(found.table.id), grantee, context.database, found.schema,
-                found.table.name, privilege.name, _yes(grantable),
-                _yes(privilege is Privilege.SELECT),
-            )  # fmt: skip
-
-
-@INFORMATION_SCHEMA.table("""column_privileges 30
-    grantor grantee table_catalog table_schema table_name column_name privilege_type
-    is_grantable""")
-async def _column_privileges(context: IntrospectionContext) -> Rows:
-    """A right on a table is one on all its columns."""
-    rights = await read_rights(context.reader)
-    for found in await described.relations(context):
-        for grantee, privilege, grantable in privileges_on(rights, securable(found.table)):
-            if privilege in _COLUMN_PRIVILEGES:
-                for column in found.table.shown_columns:
-                    yield (
-                        rights.owner(found.table.id), grantee, context.database, found.schema,
-                        found.table.name, column.name, privilege.name, _yes(grantable),
-                    )  # fmt: skip
-
-
 @INFORMATION_SCHEMA.table("""constraint_column_usage 33
     table_catalog table_schema table_name column_name constraint_catalog constraint_schema
     constraint_name""")
@@ -229,31 +197,6 @@ async def _constraint_columns(context: IntrospectionContext) -> Rows:
                     used.table.column_by_id(column).name, context.database, found.schema,
                     constraint.name,
                 )  # fmt: skip
-
-
-@INFORMATION_SCHEMA.table("""check_constraints 34
-    constraint_catalog constraint_schema constraint_name check_clause""")
-async def _checks(context: IntrospectionContext) -> Rows:
-    for found in await described.relations(context):
-        for constraint in found.constraints:
-            if constraint.kind == "c":
-                clause = found.constraint_definition(constraint).removeprefix("CHECK ")
-                yield (context.database, found.schema, constraint.name, clause)
-
-
-INFORMATION_SCHEMA.empty_tables("""
-routines 42
-    specific_catalog specific_schema specific_name routine_catalog routine_schema routine_name
-    routine_type data_type type_udt_catalog type_udt_schema type_udt_name routine_body
-    routine_definition external_language is_deterministic security_type
-parameters 43
-    specific_catalog specific_schema specific_name ordinal_position:i parameter_mode is_result
-    parameter_name data_type udt_catalog udt_schema udt_name parameter_default
-triggers 44
-    trigger_catalog trigger_schema trigger_name event_manipulation event_object_catalog
-    event_object_schema event_object_table action_order:i action_condition action_statement
-    action_orientation action_timing
-""")
 
 
 @INFORMATION_SCHEMA.table("""sequences 8

@@ -100,7 +100,7 @@ def _article(word: str) -> str:
 
 
 _WORDS = ("savepoint", "cursor", "channel", "subscription", "replication", "relaxed_log",
-          "constraint", "index", "column", "user", "database")  # fmt: skip
+          "constraint", "index", "column", "user", "database", "schema")  # fmt: skip
 _QUALIFIED = ("table", "view", "sequence", "type", "keyspace")
 _named(identifier, {word: f"{_article(word)}'s name" for word in _WORDS})
 _named(object_name, {word: f"{_article(word)}'s name" for word in _QUALIFIED})

@@ -3,8 +3,6 @@ and relaxed logs, as the parser hands them on."""
 
 from __future__ import annotations
 
-from enum import Enum
-
 from sqlglot import exp
 
 from ...catalog.descriptors.elements import Identity
@@ -178,15 +176,6 @@ class IdentityClause(Syntax):
 # What ALTER TABLE takes.
 
 _COLUMN = "ALTER [COLUMN] ^ name:column"
-_STORED = (
-    "SET LOGGED", "SET WITHOUT OIDS", "SET WITHOUT CLUSTER",
-    *(f"REPLICA IDENTITY {which}" for which in ("DEFAULT", "FULL", "NOTHING")),
-)  # fmt: skip
-_STORED_COLUMN = {
-    "SET STATISTICS": "_:number",
-    "SET STORAGE": "( DEFAULT | _:word )",
-    "SET COMPRESSION": "( DEFAULT | _:word )",
-}
 
 
 class AlterCommand(Syntax):
@@ -202,17 +191,19 @@ class ElementCommand(AlterCommand):
 
 
 class IgnoredAlteration(AlterCommand):
-    """An ALTER TABLE command about PostgreSQL's storage: ignored with a notice."""
+    """A command of pg_dump's about PostgreSQL's storage: ignored with a notice."""
 
     grammar = (
-        *((words, {"what": words}) for words in _STORED),
-        *(
-            (f"ALTER [COLUMN] ^ column:column {what} {value}", {"what": what})
-            for what, value in _STORED_COLUMN.items()
+        ("CLUSTER ON _:index", {"what": "CLUSTER ON"}),
+        (
+            "REPLICA IDENTITY ( DEFAULT | FULL | NOTHING | USING INDEX _:index )",
+            {"what": "REPLICA IDENTITY"},
         ),
+        (f"{_COLUMN} SET STATISTICS _:number", {"what": "SET STATISTICS"}),
+        (f"{_COLUMN} SET STORAGE/COMPRESSION ( DEFAULT | _:word )", {"what": "SET STORAGE"}),
     )
     what: str
-    column: str | None = None
+    name: str | None = None
 
 
 class AddPrimaryKey(AlterCommand):
@@ -360,54 +351,31 @@ class Truncate(DDL):
     within: bool = False
 
 
-class Commented(Enum):
-    TABLE = "TABLE"
-    VIEW = "VIEW"
-    COLUMN = "COLUMN"
-
-
 class CommentOn(DDL):
-    """`text` is None to take the comment away."""
+    """A comment on a table or a view, or on a column of one. `text` is None to take it away."""
 
-    grammar = tuple(
-        (
-            f"COMMENT ON {what.value} table:{what.value.lower()} IS ( NULL | text:text )",
-            {"what": what},
-        )
-        for what in (Commented.TABLE, Commented.VIEW)
-    )
-    what: Commented
+    grammar = "COMMENT ON TABLE/VIEW table:table IS ( NULL | text:text )"
     table: ObjectName
     column: str | None = None
     text: str | None
 
 
-class CreateSchema(DDL):
-    grammar = "CREATE SCHEMA if_not_exists:[IF NOT EXISTS] ^ parts:schema_parts"
-    parts: tuple[str, ...]
+class CreateSchema(DDL, NamedStatement):
+    grammar = "CREATE SCHEMA if_not_exists:[IF NOT EXISTS] ^ name:schema"
     if_not_exists: bool
-    position: int
 
 
-class DropSchema(DDL):
-    grammar = "DROP SCHEMA if_exists:[IF EXISTS] ^ parts:schema_parts [cascade:CASCADE | RESTRICT]"
-    parts: tuple[str, ...]
+class DropSchema(DDL, NamedStatement):
+    grammar = "DROP SCHEMA if_exists:[IF EXISTS] ^ name:schema [cascade:CASCADE | RESTRICT]"
     if_exists: bool
     cascade: bool
-    position: int
 
 
 class DropDatabase(DDL, NamedStatement):
-    """DROP DATABASE, which drops what is in the database, as in PostgreSQL and CockroachDB.
-    RESTRICT, which CockroachDB has, refuses a database that is not empty."""
+    """DROP DATABASE, which drops what is in the database, as in PostgreSQL."""
 
-    grammar = "DROP DATABASE if_exists:[IF EXISTS] ^ name:database [CASCADE | restrict:RESTRICT]"
+    grammar = "DROP DATABASE if_exists:[IF EXISTS] ^ name:database [CASCADE]"
     if_exists: bool
-    restrict: bool
-
-    @property
-    def cascade(self) -> bool:
-        return not self.restrict
 
 
 TableChange = AlterTable | CreateIndex | DropIndex | RenameIndex | Truncate
@@ -423,14 +391,10 @@ class CreateView(DDL):
     """`text` is the query, with blanks in front so that its positions are true. `columns` are the
     names given for the query's first columns."""
 
-    grammar = (
-        f"CREATE VIEW if_not_exists:[IF NOT EXISTS] {_VIEW}",
-        (f"CREATE OR REPLACE VIEW {_VIEW}", {"replaces": True}),
-    )
+    grammar = (f"CREATE VIEW {_VIEW}", (f"CREATE OR REPLACE VIEW {_VIEW}", {"replaces": True}))
     name: ObjectName
     columns: tuple[str, ...]
     text: str
-    if_not_exists: bool = False
     replaces: bool = False
 
 

@@ -15,6 +15,7 @@ from tailrace.catalog.descriptors.elements import (
     ReferentialAction,
     Validity,
 )
+from tailrace.catalog.descriptors.view_query import ViewQuery
 from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.kvlayer.clock import Timestamp
 from tests.harness.descriptors import INT8, KEY, VALUE, table
@@ -55,6 +56,25 @@ def test_elements_come_back() -> None:
         comment="c",
     )
     assert decode_descriptor(encode_descriptor(descriptor), Timestamp(100)) == descriptor
+
+
+def test_a_stored_set_default_refuses() -> None:
+    key = ForeignKey(name="f", columns=(2,), referenced_id=104, referenced_columns=(1,))
+    body = encode_descriptor(replace(changing(), constraints=(key,)))
+    stored = body.replace(b"\xa9NO ACTION", b"\xabSET DEFAULT")
+    assert stored != body
+    (found,) = decode_descriptor(stored, Timestamp(100)).foreign_keys
+    assert found.on_delete is ReferentialAction.RESTRICT
+
+
+def test_a_stored_view_keeps_the_names_of_its_columns() -> None:
+    query = ViewQuery("SELECT 1 AS a, 2 AS b", ())
+    body = encode_descriptor(replace(table(), primary_key=(), view=query))
+    stored = body.replace(b"\xa7renames\xc2", b"\xa7renames\xc3")
+    assert stored != body
+    found = decode_descriptor(stored, Timestamp(100))
+    assert isinstance(found, TableDescriptor) and found.view is not None
+    assert found.view.text == "SELECT k, v FROM (SELECT 1 AS a, 2 AS b) AS orders (k, v)"
 
 
 def test_only_public_columns_are_visible() -> None:

@@ -129,23 +129,6 @@ def test_show_create_table_tells_the_expression() -> None:
     run(scenario)
 
 
-@pytest.mark.parametrize("begin", [False, True])
-def test_set_default_draws_nothing(*, begin: bool) -> None:
-    async def scenario(node: SqlNode) -> None:
-        if begin:
-            await node.sql("BEGIN")
-        assert (await node.error("DELETE FROM parents WHERE id < 3")).sqlstate == "0A000"
-
-    run(
-        scenario,
-        "CREATE TABLE parents (id INT8 PRIMARY KEY)",
-        "CREATE TABLE children (id INT8 PRIMARY KEY, "
-        "p INT8 DEFAULT abs(-3) REFERENCES parents ON DELETE SET DEFAULT)",
-        "INSERT INTO parents VALUES (1), (2), (3)",
-        "INSERT INTO children VALUES (1, 1), (2, 2), (3, 3)",
-    )
-
-
 @pytest.mark.parametrize(
     ("default", "sqlstate"),
     [

@@ -138,7 +138,7 @@ def test_set_constraints_decides_when() -> None:
         ("BEGIN; SET CONSTRAINTS ALL DEFERRED; INSERT INTO child (k, r) VALUES (8, 3)", "23503"),
         ("ROLLBACK", "ROLLBACK"),
         ("SET CONSTRAINTS child_r DEFERRED", "SET CONSTRAINTS"),  # a notice, as nothing is open
-        ("BEGIN; SET CONSTRAINTS child_r DEFERRED", "42809"),
+        ("BEGIN; SET CONSTRAINTS child_r DEFERRED", "42704"),
         ("ROLLBACK; BEGIN; SET CONSTRAINTS nothing DEFERRED", "42704"),
         ("ROLLBACK", "ROLLBACK"),
     )

@@ -557,24 +557,6 @@ def test_a_change_behind_its_own_rows_does_not_wait_for_ever(sim: Simulation, ch
     sim.run(scenario())
 
 
-def test_columns_of_decimals_without_digits_are_told_of(sim: Simulation) -> None:
-    async def main() -> None:
-        async with sql_node(sim) as node:
-            told = (
-                "NUMERIC without digits is NUMERIC(38,9), and takes no value that has more: column "
-            )
-            made = await node.sql(
-                'CREATE TABLE d (a INT8 PRIMARY KEY, b NUMERIC, c NUMERIC(9), "D" DECIMAL[])'
-            )
-            assert made.notice == told + '"b", "D"'
-            changed = await node.sql("ALTER TABLE d ADD COLUMN e DECIMAL, DROP COLUMN b")
-            assert changed.notice == told + '"e"'
-            changed = await node.sql("ALTER TABLE d ADD COLUMN f DECIMAL(30,20)")
-            assert changed.notice is None
-
-    sim.run(main())
-
-
 def test_heartbeats_do_not_fail_a_transaction_that_changes_a_leased_table(sim: Simulation) -> None:
     async def main() -> None:
         async with sql_node(sim) as node:

@@ -59,13 +59,9 @@ def test_a_failed_validation_still_guards_the_referenced_rows() -> None:
 
 
 @pytest.mark.parametrize("constraint", [CHECK, KEY], ids=["check", "foreign key"])
-def test_what_the_same_statement_adds_is_undone_with_it(constraint: str) -> None:
+def test_what_a_transaction_adds_is_validated_by_another(constraint: str) -> None:
     async def scenario(node: SqlNode) -> None:
-        whole = f"{constraint}, VALIDATE CONSTRAINT few"
-        assert (await node.error(whole)).sqlstate in ("23514", "23503")
+        assert (await node.error(f"{constraint}, VALIDATE CONSTRAINT few")).sqlstate == "0A000"
         assert await node.rows(VALIDATED) == []
-        await node.sql("DELETE FROM t WHERE k = 1")
-        await node.sql(whole)
-        assert await node.rows(VALIDATED) == [(True,)]
 
     run(scenario)

@@ -39,7 +39,6 @@ from ..write.sequences import SequencesOfUser, with_draws_of
 from ..write.steps import batches_of
 from .given_columns import (
     ascending,
-    bare_decimals,
     hidden_key,
     notices,
     plain_column,
@@ -100,7 +99,7 @@ async def create_table(changer: Changer, statement: statements.CreateTable) -> s
         changer, statement, name, columns, statement.primary_key, statement.primary_name
     )
     await SchemaChangeStatements(changer).complete(created, statement)
-    return notices(ignored, bare_decimals(statement), ascending(statement.elements))
+    return notices(ignored, ascending(statement.elements))
 
 
 async def _created(

@@ -10,7 +10,6 @@ from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import Column, TableDescriptor
 from ....catalog.descriptors.enum_columns import enum_in
-from ....catalog.values.column_type import DECIMAL_DEFAULT
 from ....catalog.values.column_types import INT8, ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import FLOATS, TypeKind
@@ -60,12 +59,6 @@ def new_column(table: TableDescriptor, given: s.ColumnDefinition) -> tuple[Colum
         column = replace(column, identity=given.identity.identity)
     if column.default_expression is not None:
         return column, True
-    if column.default is None and not column.nullable:
-        raise SQLError(
-            "23502",
-            f'column "{column.name}" is NOT NULL and its default is NULL',
-            position=given.position,
-        )
     return replace(column, missing=column.default), False
 
 
@@ -171,25 +164,6 @@ def _check_type(column: Column, type: ColumnType | None, tree: exp.Expr) -> None
 
 
 # Notices
-
-
-def bare_decimals(statement: object) -> str | None:
-    """Returns the notice for columns whose NUMERIC says no digits; None without such a column.
-
-    PostgreSQL's NUMERIC keeps every digit; here a value with more digits is refused.
-    """
-    given: list[s.ColumnDefinition | s.AlterType]
-    given = parts_in(statement, s.ColumnDefinition, s.AlterType)
-    types = [(each.name, column_type(each.type)) for each in given if not each.type.arguments]
-    names = [name for name, type in types if (type.element or type).kind is TypeKind.DECIMAL]
-    if not names:
-        return None
-    precision, scale = DECIMAL_DEFAULT
-    named = ", ".join(f'"{name}"' for name in names)
-    return (
-        f"NUMERIC without digits is NUMERIC({precision},{scale}), and takes no value that has more"
-        f": column {named}"
-    )
 
 
 def ascending(elements: Iterable[object]) -> str | None:

@@ -11,9 +11,8 @@ from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescri
 from ....catalog.descriptors.system_tables import FIRST_USER_ID, PUBLIC_SCHEMA
 from ....catalog.rights.privileges import Privilege, securable
 from ....catalog.values.errors import SQLError
-from ...runtime.relations import not_a_view
 from ...syntax import statements
-from ...syntax.schema_statements import Commented, CommentOn, CreateSchema, DropDatabase, DropSchema
+from ...syntax.schema_statements import CommentOn, CreateSchema, DropDatabase, DropSchema
 from ..changer import Changer, Skipped, found_of, skipped
 from .enum_types import drop_type
 from .schema_changes import SchemaChangeStatements
@@ -70,22 +69,15 @@ async def _drop_all(
 # Schemas and databases.
 
 
-def _schema_name(parts: tuple[str, ...], database: str, position: int) -> tuple[str, str]:
-    if len(parts) > 2:
-        raise SQLError("42601", "improper qualified name (too many dots)", position=position)
-    return (database, parts[0]) if len(parts) == 1 else (parts[0], parts[1])
-
-
 async def create_schema(changer: Changer, statement: CreateSchema) -> None:
     """CREATE SCHEMA. Raises SQLError 42P06 for a schema that exists, and 42501."""
-    parent, name = _schema_name(statement.parts, changer.database, statement.position)
+    parent, name = changer.database, statement.name
     await changer.need_database(parent, Privilege.CREATE)
     if name.startswith("pg_"):
         raise SQLError(
             "42939",
             f'unacceptable schema name "{name}"',
             detail='The prefix "pg_" is reserved for system schemas.',
-            position=statement.position,
         )
     created = await changer.services.catalog.create_schema(
         changer.transaction, parent, name, if_not_exists=statement.if_not_exists
@@ -97,12 +89,10 @@ async def create_schema(changer: Changer, statement: CreateSchema) -> None:
 async def drop_schema(changer: Changer, statement: DropSchema) -> None:
     """DROP SCHEMA by its owner, with CASCADE its objects too. Raises SQLError 3F000, 42501 and
     2BP01."""
-    parent, name = _schema_name(statement.parts, changer.database, statement.position)
+    parent, name = changer.database, statement.name
     catalog = changer.services.catalog
     if name not in await catalog.list_schemas(changer.transaction, parent):
-        message = f'schema "{name}" does not exist'
-        error = SQLError("3F000", message, position=statement.position)
-        raise skipped(error, statement.if_exists)
+        raise skipped(SQLError("3F000", f'schema "{name}" does not exist'), statement.if_exists)
     _, schema_id = await catalog.descriptors.resolve_schema(changer.transaction, parent, name)
     if not (await changer.rights()).owns(changer.user, schema_id):
         raise SQLError("42501", f"must be owner of schema {name}")
@@ -111,13 +101,12 @@ async def drop_schema(changer: Changer, statement: DropSchema) -> None:
             "42501",
             'the schema "public" cannot be dropped',
             hint="Drop what is in it, by DROP TABLE or DROP OWNED, or DROP DATABASE.",
-            position=statement.position,
         )
     await _drop_schemas(changer, statement, parent, [name])
 
 
 async def drop_database(changer: Changer, statement: DropDatabase) -> None:
-    """DROP DATABASE, without RESTRICT its objects too. Raises SQLError 3D000, 42501 and 2BP01."""
+    """DROP DATABASE, with the objects in it. Raises SQLError 3D000, 42501 and 2BP01."""
     catalog, name = changer.services.catalog, statement.name
     database_id = await catalog.descriptors.lookup(changer.transaction, 0, 0, name)
     if database_id is None:
@@ -133,13 +122,15 @@ async def drop_database(changer: Changer, statement: DropDatabase) -> None:
     await catalog.drop_namespace(changer.transaction, database_id)
 
 
+_SHOWN_MAX = 10
+"""Objects that an error names."""
+
+
 async def _drop_schemas(
     changer: Changer, statement: DropSchema | DropDatabase, database: str, schemas: Sequence[str]
 ) -> None:
-    """Drops schemas of a database, and with CASCADE the objects in them. Raises SQLError 2BP01, and
-    42501 without DROP on one of these."""
-    drops_database = isinstance(statement, DropDatabase)
-    what, name = ("DATABASE", database) if drops_database else ("SCHEMA", schemas[0])
+    """Drops schemas of a database, and the objects in them. Raises SQLError 2BP01 where DROP SCHEMA
+    without CASCADE finds some, and 42501 without DROP on one of these."""
     catalog, transaction = changer.services.catalog, changer.transaction
     tables = [
         table
@@ -153,11 +144,20 @@ async def _drop_schemas(
         *await catalog.list_objects(transaction, database, TypeDescriptor),
     ]
     others = [thing for schema, thing in found if schema in schemas]
-    if (tables or others) and not statement.cascade:
-        raise _not_empty(what.lower(), name, [*tables, *others], statement.position)
+    what = "DROP DATABASE"
+    if isinstance(statement, DropSchema):
+        what = "DROP SCHEMA"
+        names = ", ".join(thing.name for thing in (*tables, *others)[:_SHOWN_MAX])
+        if names and not statement.cascade:
+            raise SQLError(
+                "2BP01",
+                f'schema "{schemas[0]}" is not empty',
+                detail=f"Objects in it: {names}.",
+                hint="Use CASCADE to drop them too.",
+            )
     for each in (*tables, *others):
         await changer.need(securable(each), Privilege.DROP)
-    await _drop_all(changer, tables, cascade=True, what=f"DROP {what}")
+    await _drop_all(changer, tables, cascade=True, what=what)
     going = {table.id for table in tables}
     for thing in others:
         left = await changer.descriptors.read(transaction, thing.id)
@@ -173,46 +173,16 @@ async def _drop_schemas(
         await catalog.drop_namespace(transaction, schema_id)
 
 
-Named = TableDescriptor | SequenceDescriptor | TypeDescriptor
-
-_SHOWN_MAX = 10
-
-
-def _not_empty(what: str, name: str, held: list[Named], position: int) -> SQLError:
-    """Returns the error (2BP01) for a schema that has objects, with their kinds in the detail."""
-    kinds: tuple[tuple[str, type[Named]], ...] = (
-        ("Tables", TableDescriptor),
-        ("Sequences", SequenceDescriptor),
-        ("Types", TypeDescriptor),
-    )
-    told = []
-    for kind, type in kinds:
-        names = [thing.name for thing in held if isinstance(thing, type)]
-        if names:
-            more = f" and {len(names) - _SHOWN_MAX} more" if len(names) > _SHOWN_MAX else ""
-            told.append(f"{kind}: {', '.join(names[:_SHOWN_MAX])}{more}.")
-    return SQLError(
-        "2BP01",
-        f'{what} "{name}" is not empty',
-        detail=" ".join(told),
-        hint="Use CASCADE to drop them too.",
-        position=position,
-    )
-
-
 # Comments.
 
 
 async def comment_on(changer: Changer, statement: CommentOn) -> None:
     """A comment changes no row, so a locked table takes it without being unlocked."""
-    views = statement.what is not Commented.TABLE
-    named = await changer.found(statement.table, views=views)
+    named = await changer.found(statement.table, views=True)
     if named.view is not None:
         await changer.wait_for_room(named)
         await publish(changer, named, _with_comment(named, statement))
         return
-    if statement.what is Commented.VIEW:
-        raise not_a_view(statement.table)
     table = await SchemaChangeStatements(changer).prepared(named, unlocks=False)
     changed = _with_comment(table, statement)
     if changed != table:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ....catalog.descriptors.descriptor import TableDescriptor
-from ....catalog.descriptors.elements import ForeignKey
 from ....catalog.descriptors.publish_rules import locked_error
 from ....catalog.descriptors.relaxed_tables import refuse_other_writers
 from ....catalog.descriptors.system_tables import FIRST_USER_ID
@@ -42,7 +41,6 @@ from ..write.mutations import Mutation
 from ..write.row_rules import RowRules
 from .given_columns import (
     ascending,
-    bare_decimals,
     check_expressions,
     check_identity_type,
     notices,
@@ -70,6 +68,7 @@ class _Draft:
     """The schema change of a table that a transaction has begun."""
 
     before: TableDescriptor
+    after: TableDescriptor
     targets: tuple[Target, ...]
     job: JobRecord | None
 
@@ -123,7 +122,7 @@ class SchemaChangeStatements:
         if not changes.targets and alone:
             return told  # of the table's sequence, or nothing
         done = await self._done(changes, statement.text)
-        return notices(done, told, bare_decimals(statement))
+        return notices(done, told)
 
     async def _truncate(self, statement: s.Truncate) -> str | None:
         left, notice = await run_truncation(self._changer, statement)
@@ -299,7 +298,7 @@ class SchemaChangeStatements:
             draft=job,
             beside_locked=beside_locked,
         )
-        draft = _Draft(changes.before, tuple(changes.targets), written)
+        draft = _Draft(changes.before, changes.table, tuple(changes.targets), written)
         self._changes.drafts[table.id] = draft
         return None
 
@@ -383,18 +382,12 @@ async def refuse_lost_references(changer: Changer, changes: TableChanges) -> Non
         referrer = table if referrer_id == table.id else await changer.table(referrer_id)
         for key in referrer.foreign_keys:
             if key.referenced_id == table.id and referenced_index(table, key) is None:
-                raise _depended_on(changes.before, key, referrer)
-
-
-def _depended_on(table: TableDescriptor, key: ForeignKey, referrer: TableDescriptor) -> SQLError:
-    index = referenced_index(table, key)
-    what = "what the foreign key refers to" if index is None else f'index "{index.name}"'
-    return SQLError(
-        "2BP01",
-        f'cannot drop {what} of table "{table.name}" because other objects depend on it',
-        detail=f'Foreign key "{key.name}" of table "{referrer.name}" depends on it.',
-        hint=f'Run ALTER TABLE {referrer.name} DROP CONSTRAINT "{key.name}" first.',
-    )
+                raise SQLError(
+                    "2BP01",
+                    f'cannot drop the index of table "{table.name}" to which foreign key '
+                    f'"{key.name}" of table "{referrer.name}" refers',
+                    hint=f'Run ALTER TABLE {referrer.name} DROP CONSTRAINT "{key.name}" first.',
+                )
 
 
 # SET CONSTRAINTS
@@ -427,39 +420,26 @@ async def set_constraints(
 async def _tables_of(
     services: Services, transaction: Transaction, database: str, name: ObjectName
 ) -> list[int]:
-    """The tables that have a foreign key of this name, or will have it when the transaction has
-    committed, in the schema that is named or in `public`.
-
-    Raises SQLError 42704 where none has, and 42809 where one is not deferrable.
-    """
+    """The tables that have a deferrable foreign key of this name, or will have it when the
+    transaction has committed, in the schema that is named or in `public`. Raises SQLError 42704
+    where none has."""
     *schema, constraint = name.parts
-    tables = await services.catalog.list_tables(transaction, database, *schema[-1:])
-    found: dict[int, bool] = {}
-    for table in tables:
-        keys = [*table.foreign_keys, *_coming_keys(transaction, table.id)]
-        key = next((key for key in keys if key.name == constraint), None)
-        if key is not None:
-            found[table.id] = key.deferrable
-        elif table.find_constraint(constraint) or table.find_index(constraint):
-            found[table.id] = False
+    found = [
+        table.id
+        for table in await services.catalog.list_tables(transaction, database, *schema[-1:])
+        for key in _as_it_will_be(transaction, table).foreign_keys
+        if key.name == constraint and key.deferrable
+    ]
     if not found:
-        raise SQLError("42704", f'constraint "{constraint}" does not exist', position=name.position)
-    if not all(found.values()):
-        raise SQLError(
-            "42809", f'constraint "{constraint}" is not deferrable', position=name.position
-        )
-    return list(found)
+        message = f'there is no deferrable constraint "{constraint}"'
+        raise SQLError("42704", message, position=name.position)
+    return found
 
 
-def _coming_keys(transaction: Transaction, table_id: int) -> list[ForeignKey]:
-    """The foreign keys that a table will have by a change that the transaction has begun."""
-    draft = CatalogChanges.of(transaction).drafts.get(table_id)
-    if draft is None:
-        return []
-    assert isinstance(draft, _Draft), draft
-    elements = [target.element for target in draft.targets if target.present]
-    constraints = [each.constraint for each in elements if isinstance(each, ConstraintElement)]
-    return [each for each in constraints if isinstance(each, ForeignKey)]
+def _as_it_will_be(transaction: Transaction, table: TableDescriptor) -> TableDescriptor:
+    """The table behind the change of it that the transaction has begun."""
+    draft = CatalogChanges.of(transaction).drafts.get(table.id)
+    return draft.after if isinstance(draft, _Draft) else table
 
 
 # TRUNCATE: of which tables, and by what way.

@@ -84,15 +84,11 @@ class TableChanges:
             if command.if_not_exists:
                 return
             raise self._exists(given.name)
-        if given.primary_key and self.table.keyless:
+        if given.primary_key:
             raise SQLError(
                 "0A000",
                 f'column "{given.name}" cannot be added and become the primary key at once',
-                hint="Add it NOT NULL, then ADD PRIMARY KEY.",
-            )
-        if given.primary_key:
-            raise SQLError(
-                "42P16", f'multiple primary keys for table "{self.table.name}" are not allowed'
+                hint="Add it NOT NULL, then put the primary key over it.",
             )
         check_width(len(self.table.visible_columns) + 1)
         self._refuse_coming(given)
@@ -107,8 +103,8 @@ class TableChanges:
             self.add(_not_null(column))
 
     def _ignore(self, command: s.IgnoredAlteration) -> None:
-        if command.column is not None:
-            self.table.column(command.column)  # which must be there
+        if command.name is not None:
+            self.table.column(command.name)  # which must be there
 
     def _exists(self, name: str) -> SQLError:
         return SQLError("42701", f'column "{name}" of relation "{self.table.name}" already exists')
@@ -427,7 +423,6 @@ class TableChanges:
             deferrable=given.deferrable,
             initially_deferred=given.initially_deferred,
         )
-        _check_actions(key, columns)
         self.add(ConstraintElement(constraint=key, unproven=given.not_valid))
 
     def _referenced_columns(
@@ -468,16 +463,13 @@ class TableChanges:
         constraint = self._constraint(command.name)
         if constraint.validity is elements.Validity.VALIDATED:
             return
-        coming = (n for n, target in enumerate(self.targets) if _unproven(target, command.name))
-        place = next(coming, None)
-        if place is None:
-            self.add(ConstraintElement(constraint=constraint, known=True))
-            return
-        # It comes with this very change, and is undone with it.
-        self.targets[place] = Target(ConstraintElement(constraint=constraint))
-        proven = replace(constraint, validity=elements.Validity.VALIDATED)
-        rest = (other for other in self.table.constraints if other.name != proven.name)
-        self.table = replace(self.table, constraints=(*rest, proven))
+        if self.before.find_constraint(command.name) is None:
+            raise SQLError(
+                "0A000",
+                f'constraint "{command.name}" is added and validated by one transaction',
+                hint="Leave NOT VALID out, or validate it in a transaction of its own.",
+            )
+        self.add(ConstraintElement(constraint=constraint, known=True))
 
     def _name_primary_key(self, name: str) -> None:
         label = f"rename primary key to {name}"
@@ -626,35 +618,12 @@ def _not_null(column: Column) -> ConstraintElement:
     return ConstraintElement(constraint=check)
 
 
-def _unproven(target: Target, name: str) -> bool:
-    """Whether a target is a NOT VALID constraint of that name."""
-    match target:
-        case Target(ConstraintElement(constraint=coming, unproven=True), present=True):
-            return coming.name == name
-    return False
-
-
 def _comparable(one: ColumnType, other: ColumnType) -> bool:
     """Whether equal values of two types have the same key: types that differ in width alone."""
     if one == other:
         return True
     broad = one.broad
     return broad == other.broad and broad.kind in (TypeKind.INT8, TypeKind.STRING)
-
-
-def _check_actions(key: elements.ForeignKey, columns: Sequence[Column]) -> None:
-    """A computed column takes no value but its own."""
-    writing = (elements.ReferentialAction.SET_NULL, elements.ReferentialAction.SET_DEFAULT)
-    event = None
-    if key.on_update in (*writing, elements.ReferentialAction.CASCADE):
-        event = f"ON UPDATE {key.on_update.value}"
-    elif key.on_delete in writing:
-        event = f"ON DELETE {key.on_delete.value}"
-    computed = next((column for column in columns if column.computed is not None), None)
-    if event is not None and computed is not None:
-        raise SQLError(
-            "42601", f'foreign key with {event} cannot write computed column "{computed.name}"'
-        )
 
 
 _COMMANDS: Mapping[type, Callable[[TableChanges, Any], None]] = {

@@ -1,4 +1,12 @@
-"""Views: CREATE [OR REPLACE] and DROP, and what no change may take from them."""
+"""Views: CREATE [OR REPLACE] and DROP, and what no change may take from them.
+
+A view that no other one reads may be replaced by any query. Names that are given for its columns
+are part of what it stores:
+
+    CREATE VIEW late (number) AS SELECT id, due FROM orders
+
+    SELECT number, due FROM (SELECT id, due FROM shop.public.orders) AS late (number)
+"""
 
 from __future__ import annotations
 
@@ -8,6 +16,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import Column, DescriptorState, TableDescriptor
+from ....catalog.descriptors.names import quote_identifier
 from ....catalog.descriptors.view_query import ViewQuery
 from ....catalog.store.view_dependencies import publish_view, views_of
 from ....catalog.values.errors import SQLError
@@ -26,7 +35,7 @@ from ...runtime.relations import not_a_view
 from ...syntax import schema_statements as s
 from ...syntax.statement import ObjectName
 from ...syntax.statements import Query
-from ..changer import Changer, Skipped, found_of
+from ..changer import Changer, found_of
 from ..query.result_shape import columns_of
 
 # CREATE VIEW
@@ -35,8 +44,6 @@ from ..query.result_shape import columns_of
 async def create(changer: Changer, statement: s.CreateView) -> None:
     """CREATE VIEW."""
     name, parents, taken = await changer.place_of(statement.name)
-    if taken and statement.if_not_exists:
-        raise Skipped(f'relation "{statement.name}" already exists')
     before = await _replaced(changer, statement) if taken else None
     if before is None:
         new_id = await changer.descriptors.allocate_id()
@@ -58,8 +65,12 @@ async def create(changer: Changer, statement: s.CreateView) -> None:
             view=query,
         )
     else:
-        _check_columns(before, columns)
-        await _check_acyclic(changer, before, query)
+        if any(read.table_id == before.id for read in query.reads):
+            raise SQLError(
+                "42P17",
+                f'view "{before.name}" would read itself',
+                hint="Create the new query under another name.",
+            )
         await changer.wait_for_room(before)
         view = replace(before, columns=columns, next_column_id=next_id, view=query)
     await publish(changer, before, view)
@@ -73,19 +84,23 @@ async def _replaced(changer: Changer, statement: s.CreateView) -> TableDescripto
         raise SQLError("42P07", f'relation "{named}" already exists', position=named.position)
     if found is None or found.view is None:
         raise not_a_view(named)
+    await refuse_read(changer, found, "replace", None)
     return found
 
 
-async def _made(changer: Changer, statement: s.CreateView) -> tuple[ViewQuery, list[ResultColumn]]:
+async def _made(
+    changer: Changer, statement: s.CreateView
+) -> tuple[ViewQuery, Sequence[ResultColumn]]:
     """Returns the query as the view stores it, and the view's columns."""
-    (query,) = (await in_slices(lambda: parse(statement.text))).statements
+    given = _with_names(statement)
+    (query,) = (await in_slices(lambda: parse(given))).statements
     assert isinstance(query, Query), statement
     if query.tree.find(exp.Parameter) is not None:
         raise SQLError("42P02", "a view takes no parameters")
     for call in query.tree.find_all(exp.Anonymous):
         if is_sequence_call(call) or session_function(call) is not None:
             raise SQLError("0A000", f"a view cannot call {call.name.lower()}")
-    relations, _ = await planned_query(changer, query)  # errors have the author's positions
+    relations, plan = await planned_query(changer, query)  # errors have the author's positions
     for parts, table in relations.items():
         if table.temporary:
             raise SQLError(
@@ -94,18 +109,16 @@ async def _made(changer: Changer, statement: s.CreateView) -> tuple[ViewQuery, l
                 hint="It would end with the session: create the table without TEMPORARY.",
             )
     names = {parts: await _full_name(changer, table) for parts, table in relations.items()}
-    text = settled_text(statement.text, relations, names)
-    (settled,) = (await in_slices(lambda: parse(text))).statements
-    assert isinstance(settled, Query), text
-    relations, plan = await planned_query(changer, settled)
+    text = await in_slices(lambda: settled_text(given, relations, names))
+    full = {names[parts]: table for parts, table in relations.items()}
+    reads = await in_slices(lambda: dependencies(text, full))
     if plan.native is not None:
         found: Sequence[ResultColumn] = plan.native.names
     else:
         select = replace(plan.analytic, positions={})
         found = await columns_of(select, changer.services.analytics)
-    columns = _named(found, statement)
-    renames = [column.name for column in columns] != [column.name for column in found]
-    return ViewQuery(text, dependencies(settled.tree, relations), renames), columns
+    _refuse_twice(found, statement.name)
+    return ViewQuery(text, reads), found
 
 
 async def planned_query(changer: Changer, query: Query) -> tuple[Relations, SelectPlan]:
@@ -124,25 +137,6 @@ async def _full_name(changer: Changer, table: TableDescriptor) -> tuple[str, ...
         virtual = next(each for each in virtual_tables() if each.id == table.id)
         return virtual.schema, virtual.name
     return await changer.parts(table)
-
-
-async def _check_acyclic(changer: Changer, before: TableDescriptor, query: ViewQuery) -> None:
-    """Raises SQLError 42P17 where a view would read itself."""
-    seen: set[int] = set()
-    wanted = [dependency.table_id for dependency in query.reads]
-    while wanted:
-        table_id = wanted.pop()
-        if table_id == before.id:
-            raise SQLError(
-                "42P17",
-                f'view "{before.name}" would read itself',
-                hint="Create the new query under another name.",
-            )
-        if table_id not in seen:
-            seen.add(table_id)
-            table = await changer.descriptors.read(changer.transaction, table_id)
-            if isinstance(table, TableDescriptor) and table.view is not None:
-                wanted += [dependency.table_id for dependency in table.view.reads]
 
 
 # DROP VIEW
@@ -199,19 +193,21 @@ async def publish(
     await publish_view(descriptors, transaction, before, changed)
 
 
-def _named(found: Sequence[ResultColumn], statement: s.CreateView) -> list[ResultColumn]:
-    """The view's columns: the query's, the first of them under the names that were given."""
-    given = statement.columns
-    if len(given) > len(found):
-        raise SQLError(
-            "42601",
-            "CREATE VIEW specifies more column names than columns",
-            position=statement.name.position,
-        )
-    columns = [
-        replace(column, name=given[place]) if place < len(given) else column
-        for place, column in enumerate(found)
-    ]
+def _with_names(statement: s.CreateView) -> str:
+    """The query with the names that are given for its first columns. Positions in it stay true: the
+    blanks before it are as long as CREATE VIEW and the names, and so longer than SELECT."""
+    if not statement.columns:
+        return statement.text
+    query = statement.text.lstrip(" ")
+    head = "SELECT * FROM ("
+    blanks = " " * (len(statement.text) - len(query) - len(head))
+    alias = quote_identifier(statement.name.parts[-1])
+    names = ", ".join(map(quote_identifier, statement.columns))
+    return f"{blanks}{head}{query}) AS {alias} ({names})"
+
+
+def _refuse_twice(columns: Sequence[ResultColumn], view: ObjectName) -> None:
+    """Raises SQLError 42701 where two columns of a view have one name."""
     names = [column.name for column in columns]
     for place, name in enumerate(names):
         if name in names[:place]:
@@ -219,33 +215,8 @@ def _named(found: Sequence[ResultColumn], statement: s.CreateView) -> list[Resul
                 "42701",
                 f'column "{name}" specified more than once',
                 hint="Give the columns other names, behind AS or behind the view's name.",
-                position=statement.name.position,
+                position=view.position,
             )
-    return columns
-
-
-def _check_columns(before: TableDescriptor, columns: Sequence[Column]) -> None:
-    """CREATE OR REPLACE adds columns at the end and changes none, as in Postgres: whoever reads the
-    view goes on. Raises SQLError 42P16."""
-    if len(columns) < len(before.columns):
-        raise SQLError("42P16", "cannot drop columns from view", hint=_ANEW)
-    for old, new in zip(before.columns, columns, strict=False):
-        if old.name != new.name:
-            raise SQLError(
-                "42P16",
-                f'cannot change name of view column "{old.name}" to "{new.name}"',
-                hint=_ANEW,
-            )
-        if old.type != new.type:
-            raise SQLError(
-                "42P16",
-                f'cannot change data type of view column "{old.name}" from {old.type.sql_name} '
-                f"to {new.type.sql_name}",
-                hint=_ANEW,
-            )
-
-
-_ANEW = "Drop the view, and create it anew."
 
 
 # ALTER TABLE … RENAME TO, of a view and of what views read
@@ -302,8 +273,7 @@ def depended_on(
         thing = f'column "{column.name}" of {thing}'
     hint = f"Drop the view first, and create it again: SHOW CREATE TABLE {view.name} says how."
     if what == "drop":
-        word = "" if column is None else "DROP COLUMN … "
-        hint = f"Use {word}CASCADE to drop the view too."
+        hint = "Use CASCADE to drop the view too."
     return SQLError(
         "2BP01", f'cannot {what} {thing} because view "{view.name}" depends on it', hint=hint
     )

@@ -25,7 +25,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from ....catalog.descriptors.descriptor import Column, TableDescriptor
+from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.elements import ForeignKey, ReferentialAction
 from ....catalog.rights.key_errors import ConstraintViolated
 from ....catalog.rows.index_codec import index_codec_for
@@ -46,8 +46,6 @@ from ....kvlayer.access import Row as StoredRow
 from ....kvlayer.access import Transaction
 from ....kvlayer.span import Span, prefix_end
 from ...access.key_access import readable_indexes
-from ...analyze.calls.row_calls import ValueNeeded
-from ...analyze.default_expressions import default_of
 from ...analyze.scalars import Bindings
 from ...results.results import Row
 from ...runtime.transactions import Deferrals, OpenTransaction, Orphans
@@ -168,25 +166,11 @@ class _Cascade:
         if action is ReferentialAction.CASCADE:
             assert change.new is not None, change
             values = datums_of(reference.table, key.referenced_columns, change.new[1])
-        elif action is ReferentialAction.SET_DEFAULT:
-            values = [self._default(column) for column in columns]
         changed = list(row)
         for column, value in zip(columns, values, strict=True):
             place = referrer.visible_columns.index(column)
             changed[place] = coerce(column.type, value, column=column.name)  # it may be narrower
         return tuple(changed)
-
-    def _default(self, column: Column) -> Datum:
-        """Raises SQLError 0A000 for a default that is drawn: the statement has written already,
-        and is not evaluated anew."""
-        try:
-            return default_of(column).evaluate((), self._bindings)  # type: ignore[return-value]
-        except ValueNeeded:
-            raise SQLError(
-                "0A000",
-                f'SET DEFAULT of column "{column.name}", whose default is drawn or takes DuckDB',
-                hint="Give the column a constant default, or SET NULL.",
-            ) from None
 
     async def _rewritten(
         self, referrer: TableDescriptor, updated: Sequence[tuple[bytes, Row]]

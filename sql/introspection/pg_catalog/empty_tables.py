@@ -1,7 +1,8 @@
 """The tables of pg_catalog that are always empty: clients join them.
 
 There are no triggers, policies, partitions, subscriptions, foreign servers, large objects,
-extensions or searches of text; and how aggregates and indexes are built is not told.
+extensions or searches of text; and how aggregates and indexes are built, and what is cast to what,
+is not told.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ from ..virtual_table import PG_CATALOG
 PG_CATALOG.empty_tables("""
 pg_default_acl 44
     oid:o defaclrole:o defaclnamespace:o defaclobjtype:c defaclacl:S
-pg_shdescription 15
-    objoid:o classoid:o description
 pg_aggregate 50
     aggfnoid aggkind:c aggnumdirectargs:i aggtransfn aggfinalfn aggcombinefn aggserialfn
     aggdeserialfn aggmtransfn aggminvtransfn aggmfinalfn aggfinalextra:b aggmfinalextra:b
@@ -27,6 +26,8 @@ pg_available_extension_versions 53
     name version installed:b superuser:b trusted:b relocatable:b schema requires:S comment
 pg_available_extensions 54
     name default_version installed_version comment
+pg_cast 55
+    oid:o castsource:o casttarget:o castfunc:o castcontext:c castmethod:c
 pg_conversion 56
     oid:o conname connamespace:o conowner:o conforencoding:i contoencoding:i conproc
     condefault:b
@@ -68,8 +69,6 @@ pg_partitioned_table 39
     partexprs
 pg_policy 25
     oid:o polname polrelid:o polcmd:c polpermissive:b polroles:O polqual polwithcheck
-pg_prepared_xacts 68
-    transaction:i gid prepared:t owner database
 pg_publication 27
     oid:o pubname pubowner:o puballtables:b pubinsert:b pubupdate:b pubdelete:b pubtruncate:b
     pubviaroot:b

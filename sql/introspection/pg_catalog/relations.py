@@ -29,13 +29,7 @@ from .namespaces import namespace_rows, schema_oid, virtual_relation_oid
 
 _INT8_OID = 20
 _OWNER = oids.user_oid("root")
-_ACTIONS = {
-    "NO ACTION": "a",
-    "RESTRICT": "r",
-    "CASCADE": "c",
-    "SET NULL": "n",
-    "SET DEFAULT": "d",
-}
+_ACTIONS = {"NO ACTION": "a", "RESTRICT": "r", "CASCADE": "c", "SET NULL": "n"}
 
 
 @PG_CATALOG.table("""pg_class 2

@@ -155,13 +155,6 @@ def _letter(name: exp.Column, subscripts: list[exp.Expr]) -> exp.Expr | None:
     )
 
 
-_SETTING_OF_ROW = registered_names.query(
-    "coalesce((SELECT min(_s.setting) FROM pg_catalog.pg_settings AS _s "
-    "WHERE lower(_s.name) = lower($1)), CASE WHEN $2 THEN NULL "
-    """ELSE error('42704|unrecognized configuration parameter "' || $1 || '"') END)"""
-)
-
-
 _SET_OF_ROW = registered_names.query(
     "CASE WHEN $1 IS NULL THEN NULL "
     "ELSE error('0A000|set_config takes constants and parameters, no columns') END"
@@ -170,9 +163,9 @@ _SET_OF_ROW = registered_names.query(
 
 
 def _of_rows(call: exp.Anonymous) -> registered_names.Make | None:
-    """`current_setting(s.name)` and `set_config(s.name, …)`, which are of constants elsewhere."""
-    made = {"current_setting": _SETTING_OF_ROW, "set_config": _SET_OF_ROW}.get(call.name.lower())
-    return None if made is None or call.find(exp.Column) is None else made
+    """`set_config(s.name, …)`, which is of constants elsewhere."""
+    named = call.name.lower() == "set_config" and call.find(exp.Column) is not None
+    return _SET_OF_ROW if named else None
 
 
 def _rows(table: exp.Table, function: str) -> exp.Expr | None:
@@ -253,7 +246,7 @@ _ALL_VISIBLE = (
 _NOT_THERE = (
     "pg_get_function_sqlbody", "pg_get_functiondef", "pg_get_statisticsobjdef",
     "pg_get_function_arg_default", "shobj_description", "pg_get_triggerdef", "pg_get_partkeydef",
-    "pg_get_statisticsobjdef_columns", "oidvectortypes",
+    "pg_get_statisticsobjdef_columns", "oidvectortypes", "pg_get_ruledef",
 )  # fmt: skip
 """Functions that tell of what there is none of."""
 
@@ -292,20 +285,7 @@ _SIZE = "SELECT min({column}) FROM tailrace_internal.sizes AS _z WHERE _z.oid = 
 
 def _of_relation(make: registered_names.Make) -> registered_names.Make:
     """The first argument is a relation's object id, or its name as text."""
-    return lambda arguments: make([registered_names.named_relation(arguments)])
-
-
-def _relation_size(arguments: registered_names.Arguments) -> exp.Expr:
-    """`pg_relation_size(relation [, fork])`: the forks beside the main one are PostgreSQL's."""
-    size = _MAIN_BYTES(arguments)
-    if len(arguments) < 2:
-        return size
-    main = exp.EQ(this=arguments[1].copy(), expression=exp.Literal.string("main"))
-    zero = exp.cast(exp.Literal.number(0), "INT8", dialect="postgres")
-    return exp.Case(ifs=[exp.If(this=main, true=size)], default=zero)
-
-
-_MAIN_BYTES = _of_relation(registered_names.query(_SIZE.format(column="_z.main_bytes")))
+    return lambda given: make([registered_names.named_relation(given), *given[1:]])
 
 
 _TEXTS = {
@@ -327,9 +307,6 @@ _TEXTS = {
     "(SELECT min('table ' || _d.relname) FROM pg_catalog.pg_class AS _d WHERE _d.oid = $2))",
     "pg_char_to_encoding": "CASE WHEN lower($1) IN ('utf8', 'utf-8', 'unicode') THEN 6 ELSE -1 END",
     "pg_encoding_to_char": "CASE WHEN $1 = 6 THEN 'UTF8' ELSE '' END",
-    "pg_get_ruledef": "SELECT min('CREATE RULE \"_RETURN\" AS ON SELECT TO ' || _r.relname "
-    "|| ' DO INSTEAD ' || ltrim(_d.ev_action)) FROM pg_catalog.pg_rewrite AS _d "
-    "JOIN pg_catalog.pg_class AS _r ON _r.oid = _d.ev_class WHERE _d.oid = $1",
     "pg_get_function_result": _FUNCTION.format(column="result"),
     "pg_get_function_arguments": _FUNCTION.format(column="arguments"),
     "pg_get_function_identity_arguments": _FUNCTION.format(column="arguments"),
@@ -342,6 +319,9 @@ _TEXTS = {
 """Functions as the queries that say what they say of their arguments."""
 
 _OF_RELATION = {
+    # The forks beside the main one are PostgreSQL's.
+    "pg_relation_size": "CASE WHEN coalesce(CAST($2 AS TEXT), 'main') = 'main' "
+    f"THEN ({_SIZE.format(column='_z.main_bytes')}) ELSE 0 END",
     "pg_table_size": _SIZE.format(column="_z.main_bytes"),
     "pg_indexes_size": _SIZE.format(column="_z.total_bytes - _z.main_bytes"),
     "pg_total_relation_size": _SIZE.format(column="_z.total_bytes"),
@@ -373,7 +353,6 @@ FUNCTIONS: dict[str, registered_names.Make] = {
     "pg_get_expr": lambda arguments: arguments[0].copy(),
     **registered_names.TO_REGISTERED,
     "pg_get_serial_sequence": _owned_sequence,
-    "pg_relation_size": _relation_size,
     "pg_partition_ancestors": lambda arguments: exp.cast(arguments[0].copy(), "INT8"),
 }
 

@@ -11,11 +11,9 @@ from ....catalog.values.errors import SQLError
 from ...syntax.schema_statements import (
     AlterCommand,
     AlterTable,
-    Commented,
     CommentOn,
     CreateIndex,
     DropIndex,
-    IgnoredAlteration,
     RenameIndex,
     SequenceChange,
     SetIdentity,
@@ -23,7 +21,7 @@ from ...syntax.schema_statements import (
 from ...syntax.statement import ObjectName, rows_of
 from ...syntax.trees import unsupported
 from ..cursor import Cursor
-from ..kinds import define, define_rules, itself, kind, object_name, padded, refused, refuses
+from ..kinds import define_rules, itself, kind, padded, refused, refuses
 from ..queries import parse_tree
 from ..rules import Make, Row, Rules
 from .tables import INDEX, index_definition, stored_query
@@ -85,12 +83,8 @@ _REFUSED = {
     "ALTER CONSTRAINT": "Drop the constraint, and add it anew as it is to be.",
     "RENAME CONSTRAINT": "ALTER INDEX … RENAME TO names a key; drop others, and add them anew.",
     "SET SCHEMA": "CREATE TABLE … AS copies the rows into a table of the other schema.",
-    "SET UNLOGGED/TABLESPACE": "Every table is durable, and a store is one folder.",
+    "SET LOGGED/UNLOGGED/TABLESPACE/WITHOUT": "Every table is durable, and a store is one folder.",
 }
-
-
-def _by_index(name: str) -> IgnoredAlteration:
-    return IgnoredAlteration(what=f"the order or identity by index {name}")
 
 
 def _set_identity(name: str, position: int, said: dict[str, object]) -> SetIdentity:
@@ -124,8 +118,6 @@ def _identity_changes(cursor: Cursor) -> dict[str, object]:
 define_rules(
     "alteration",
     Rules(
-        ("CLUSTER ON name:index", _by_index),
-        ("REPLICA IDENTITY USING INDEX name:index", _by_index),
         *rows_of(AlterCommand),
         ("ALTER [COLUMN] ^ name:column said:identity_changes", _set_identity),
         *(
@@ -140,14 +132,11 @@ define_rules(
 # Comments and schemas.
 
 
-def _comment_on_column(name: ObjectName, text: str | None, what: Commented) -> CommentOn:
+def _comment_on_column(name: ObjectName, text: str | None) -> CommentOn:
     if len(name.parts) < 2:
         raise SQLError("42601", "write the column as table.column", position=name.position)
     table = replace(name, parts=name.parts[:-1])
-    return CommentOn(what=what, table=table, column=name.parts[-1], text=text)
-
-
-define("schema_parts", lambda cursor: object_name(cursor, "a schema's name").parts)
+    return CommentOn(table=table, column=name.parts[-1], text=text)
 
 
 # Views.
@@ -206,11 +195,7 @@ SCHEMAS: tuple[Row, ...] = (
         f"ALTER INDEX {_IF} ^ index:qualified_index RENAME TO new_name:index text:whole_text",
         _of_index(RenameIndex),
     ),
-    (
-        "COMMENT ON COLUMN name:column_name IS ( NULL | text:text )",
-        _comment_on_column,
-        {"what": Commented.COLUMN},
-    ),
+    ("COMMENT ON COLUMN name:column_name IS ( NULL | text:text )", _comment_on_column),
     (
         f"CREATE TYPE {_UNLESS} _:type ^ AS _:no_enum _:rest",
         refused("types other than enumerations", _COMPOSITE),

@@ -172,12 +172,11 @@ kinds.refuses(
     "MATCH",
     hint="Leave it out, and let a CHECK say which columns may be NULL beside others.",
 )
-_ACTIONS = ("NO ACTION", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT")
+_ACTIONS = ("NO ACTION", "RESTRICT", "CASCADE", "SET NULL")
 kinds.define_rules(
     "action",
     kinds.one_of(
-        {action: action for action in _ACTIONS},
-        "NO ACTION, RESTRICT, CASCADE, SET NULL or SET DEFAULT",
+        {action: action for action in _ACTIONS}, "NO ACTION, RESTRICT, CASCADE or SET NULL"
     ),
 )
 _NAMED = "^ [CONSTRAINT name:constraint]"
