@@ -477,8 +477,6 @@ async def _assemble(base: _Foundation, leadership: Leadership | None) -> Node:
         store, leased.descriptors, leased.leases, relabelled_expression
     )
     await _start_jobs(store, registry, feeds, closing)
-    images = ColumnarCache(store)
-    closing.push_async_callback(images.close)
     services = Services(
         store=store,
         catalog=Catalog(leased.descriptors),
@@ -489,7 +487,7 @@ async def _assemble(base: _Foundation, leadership: Leadership | None) -> Node:
         jobs=StoreJobs(feeds, registry, base.node_id, store),
         changefeeds=feeds,
         schema_changes=SchemaChanges(store, leased.descriptors),
-        images=images,
+        images=ColumnarCache(store),
         rights=leased.rights,
         audit=audit,
         leadership=leadership,
