@@ -173,7 +173,7 @@ class ColumnarCache:
         return await builder.finish(settled_below(transaction))
 
     def _keep(self, image: Image) -> None:
-        """Puts an image in the place of an older one of its table, which may have gone meanwhile."""
+        """Puts an image in the place of an older one of its table, if one is held."""
         held = self._images.get(image.descriptor.id)
         if held is not None and held.serves(image.descriptor) and held.at < image.at:
             self._images[image.descriptor.id] = image
