@@ -29,7 +29,7 @@ from ..builtins.documents.calls import FUNCTIONS, call, is_call, is_literal, lit
 from ..builtins.documents.order import same as same_text
 from ..builtins.macros import PREFIX
 from ..builtins.signatures import type_name
-from ..syntax.trees import error_at, find_all, is_natural, stepping, unsupported, walk
+from ..syntax.trees import error_at, find_all, stepping, unsupported, walk
 from .aggregates import around
 from .meaning import rewritten
 
@@ -380,9 +380,8 @@ def _compared_types(node: exp.Expr, types: Types) -> list[ColumnType | None]:
     match node:
         case exp.Join():
             names = [part.name.lower() for part in node.args.get("using") or ()]
-            natural = is_natural(node)
-            found = types.columns_in(node.this) or [] if names or natural else []
-            return [type for name, type in found if natural or name in names]
+            found = types.columns_in(node.this) or [] if names else []
+            return [type for name, type in found if name in names]
         case exp.SetOperation():
             compares = not isinstance(node, exp.Union) or node.args.get("distinct")
             return types.columns_of(node)[1] if compares else []

@@ -57,7 +57,6 @@ from ..syntax.trees import (
     find_all,
     folded,
     folded_alias,
-    is_natural,
     position_of,
     stepping,
     table_name,
@@ -492,10 +491,10 @@ def _scanned(scan: TableScan, alias: exp.TableAlias) -> exp.Expr:
 
 
 def names_used(query: exp.Query) -> tuple[set[str], bool]:
-    """Returns every name that may be of a column, and whether a star or NATURAL takes all."""
+    """Returns every name that may be of a column, and whether a star takes all."""
     names = {folded(node) for node in find_all(query, exp.Identifier)}
     starred = any(not isinstance(star.parent, exp.Count) for star in find_all(query, exp.Star))
-    return names, starred or any(map(is_natural, find_all(query, exp.Join)))
+    return names, starred
 
 
 def _name_columns(query: exp.Query) -> None:

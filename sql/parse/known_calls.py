@@ -80,6 +80,7 @@ _REFUSED = {
         ("array_positions", "array_fill", "array_dims", "array_ndims", "trim_array"), _BY_UNNEST
     ),
     **dict.fromkeys(("num_nulls", "num_nonnulls"), "(a IS NULL)::INT8 + (b IS NULL)::INT8 counts."),
+    "values": "INSERT INTO t VALUES (…) has no parentheses around VALUES.",
     "div": "trunc(a / b) is the whole part of a quotient.",
     "date_bin": "date_trunc() cuts a moment to its unit.",
     **dict.fromkeys(("jsonb_pretty", "jsonb_strip_nulls"), "Clients write documents."),

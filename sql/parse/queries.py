@@ -318,6 +318,8 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
         elif kind == TokenType.EQ:
             if token.text != "=":
                 raise syntax_error(text, token.start, token.end + 1)
+        elif kind == TokenType.NATURAL:
+            raise unsupported("NATURAL JOIN", token.start + 1, "JOIN … USING (…) names columns.")
         elif token.text == "@":
             raise unsupported(
                 "the operator @", token.start + 1, "abs(x) is the absolute value of a number."
@@ -356,6 +358,7 @@ _SUSPECT = frozenset(
         TokenType.COMMA,
         TokenType.EQ,
         TokenType.L_PAREN,
+        TokenType.NATURAL,
         TokenType.PARAMETER,
         TokenType.PLACEHOLDER,
     }

@@ -115,11 +115,6 @@ def alias_named(name: str, columns: Iterable[str] = ()) -> exp.TableAlias:
     return exp.TableAlias(this=exp.to_identifier(name, quoted=True), columns=named)
 
 
-def is_natural(join: exp.Expr) -> bool:
-    """Whether a join is NATURAL."""
-    return str(join.args.get("method") or "").upper() == "NATURAL"
-
-
 def position_of(node: exp.Expr | None) -> int | None:
     """The position of the first identifier or literal of `node`, if sqlglot kept it."""
     if node is None:

@@ -26,7 +26,6 @@ from ...syntax.trees import (
     find_all,
     folded,
     folded_alias,
-    is_natural,
     table_name,
 )
 from ..binder import TABLE_FUNCTIONS, Relations, sources_named
@@ -111,7 +110,7 @@ class Stars:
             )
         # What is joined on is ordered and grouped by under its bare name.
         joins = select.args.get("joins") or ()
-        merged = star.args.get("table") is None and any(map(merges_columns, joins))
+        merged = star.args.get("table") is None and any(join.args.get("using") for join in joins)
         return [
             exp.column(
                 item[-1],
@@ -176,16 +175,7 @@ class Stars:
             if not any(join.args.get(clause) for clause in _OF_JOIN):  # FROM a, b: another item
                 before, found = [*before, *found], right
                 continue
-            names = [item[-1] for item in right]
             common = [folded(name) for name in join.args.get("using") or ()]
-            if is_natural(join):
-                if self._settled:
-                    raise SQLError(
-                        "0A000",
-                        "a view cannot read all columns of a NATURAL JOIN",
-                        hint="Write JOIN … USING (…), or name the columns.",
-                    )
-                common = [item[-1] for item in found if item[-1] in names]
             found = self._merged(found, common, str(join.args.get("side") or "").upper(), right)
         return [*before, *found]
 
@@ -295,11 +285,6 @@ def sources_of(scope: QueryScope, qualifier: exp.Identifier | None) -> list[exp.
         unnamed = scope.cte_sources.keys() - scope.selected_sources.keys()
         return [source for alias, source in scope.sources.items() if alias not in unnamed]
     return sources_named(scope, folded(qualifier))
-
-
-def merges_columns(join: exp.Join) -> bool:
-    """Whether columns of both sides become one."""
-    return bool(join.args.get("using")) or is_natural(join)
 
 
 def hoist_first_joins(query: exp.Expr) -> None:
