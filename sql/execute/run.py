@@ -420,41 +420,20 @@ async def run_explain(
 
 
 def explained(plan: Plan, images: Images | None) -> Result:
-    """The plan as it would be carried out now; that of a WITH that writes, part by part."""
-    if isinstance(plan, WithPlan):
-        return _result([row for part in plan.parts for row in _part_rows(part, images)])
-    return _result(_plan_rows(plan, images))
-
-
-def _part_rows(
-    part: SelectPlan | InsertPlan | UpdatePlan | DeletePlan, images: Images | None
-) -> list[Row]:
-    told = "SELECT"
-    if not isinstance(part, SelectPlan):
-        told = f"{_VERBS[type(part)]} {part.descriptor.name}"
-    return [("part", told), *_plan_rows(part, images, only_read=True)]
-
-
-_VERBS = {InsertPlan: "INSERT INTO", UpdatePlan: "UPDATE", DeletePlan: "DELETE FROM"}
-
-
-def _plan_rows(plan: Plan, images: Images | None, *, only_read: bool = False) -> list[Row]:
-    """Returns the engine and the plan's tables; with `only_read` the tables that it reads."""
+    """The plan as it would be carried out now: the engine of its last part, and its tables."""
     rows: list[Row] = [("engine", engine_of(plan).value)]
     found, access = _reads(plan)
     scans = {scan.descriptor.id: scan for scan in found}
     accesses = [access, *(scan.access for scan in found)]
     indexes = {each.descriptor.id: each.index.name for each in accesses if each and each.secondary}
     for table in plan.relations:
-        if only_read and table.id not in scans and table.id not in indexes:
-            continue
         rows.append(("table", table.name))
         scan = scans.get(table.id)
         if scan is not None:
             rows.append(("read", _source(scan, images).value))
         if table.id in indexes:
             rows.append(("index", indexes[table.id]))
-    return rows
+    return _result(rows)
 
 
 def analyzed(plan: Plan, trace: Trace, result: Result, milliseconds: float) -> Result:
@@ -497,6 +476,8 @@ def _source(scan: TableScan, images: Images | None) -> Source:
 def _reads(plan: Plan) -> tuple[Sequence[TableScan], KeyAccess | None]:
     """The table scans of a plan that DuckDB reads, and the access of what is read by key."""
     match plan:
+        case WithPlan(parts=parts, main=main):
+            return [scan for part in parts for scan in _reads(part)[0]], _reads(main)[1]
         case SelectPlan(native=None, analytic=analytic):
             return analytic.scans, None
         case SelectPlan(native=native) if native is not None:
