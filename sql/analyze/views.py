@@ -88,7 +88,7 @@ def expand_views(statement: Part | WithWrites, relations: Relations) -> Part | W
 
 
 def _refuse_locks(statement: Query, relations: Relations) -> None:
-    for table in tables_in(statement.tree) if statement.locks else ():
+    for table in tables_in(statement.tree) if statement.lock else ():
         name = table_name(table)
         if relations[name.parts].view is not None:
             raise SQLError(

@@ -143,7 +143,7 @@ async def _run_planned(execution: Execution, opened: OpenTransaction | None) -> 
     statement = execution.statement
     if isinstance(statement, statements.Query):
         as_of = statement.as_of
-        if statement.locks and opened is None:
+        if statement.lock is not None and opened is None:
             return await attempts(execution.services, lambda scope: _lock(execution, scope))
         if opened is None:
             return await attempts(execution.services, lambda scope: _query(execution, as_of, scope))

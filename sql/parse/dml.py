@@ -482,8 +482,7 @@ def _part_of(tree: exp.Expr, tokens: list[Token]) -> Query | Insert | Update | D
             return update_of(tree, tokens)
         case exp.Delete():
             return delete_of(tree, tokens)
-    locks = cut_row_locks(tree, word_at(tokens, "for"))
-    return Query(tree=tree, as_of=None, locks=locks)
+    return Query(tree=tree, as_of=None, lock=cut_row_locks(tree, word_at(tokens, "for")))
 
 
 def _refuse_written(tree: exp.Expr, writing: Sequence[WritingStep]) -> None:

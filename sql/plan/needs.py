@@ -68,8 +68,8 @@ def with_locks(needs: Needs, plan: Plan) -> Needs:
     """Returns a statement's needs with those of the rows that its plan locks."""
     for part in plan.parts if isinstance(plan, WithPlan) else (plan,):
         if isinstance(part, SelectPlan) and part.locking is not None:
-            for locked in part.locking.tables:
-                needs += tuple(needs_on(locked.descriptor, Privilege.UPDATE))
+            for table in part.locking.tables:
+                needs += tuple(needs_on(table, Privilege.UPDATE))
     return needs
 
 

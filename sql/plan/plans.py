@@ -52,34 +52,17 @@ class NativeSelect:
     offset: Scalar | None
 
 
-@dataclass(frozen=True, slots=True)
-class LockedTable:
-    """A table whose rows a query locks."""
-
-    descriptor: TableDescriptor
-    mode: LockMode
-    when_locked: WhenLocked
-
-    def stronger(self, other: LockedTable) -> LockedTable:
-        """Returns the lock of two clauses on one table: as in Postgres, the less patient wins."""
-        exclusive = LockMode.EXCLUSIVE in (self.mode, other.mode)
-        order = (WhenLocked.WAIT, WhenLocked.SKIP, WhenLocked.NOWAIT)
-        return LockedTable(
-            self.descriptor,
-            LockMode.EXCLUSIVE if exclusive else LockMode.SHARED,
-            max(self.when_locked, other.when_locked, key=order.index),
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockingPlan:
-    """FOR UPDATE and FOR SHARE.
+    """FOR UPDATE and FOR SHARE of the rows of `tables`.
 
     `analytic` is the query with the key columns of each locked table behind its own columns.
     `limit` and `offset` are the query's where rows may be skipped; else `analytic` has them.
     """
 
-    tables: tuple[LockedTable, ...]
+    tables: tuple[TableDescriptor, ...]
+    mode: LockMode
+    when_locked: WhenLocked
     analytic: AnalyticSelect
     limit: Scalar | None
     offset: Scalar | None

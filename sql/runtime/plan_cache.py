@@ -289,7 +289,7 @@ def give_slots(statement: Statement, shape: Shape) -> bool:
 def _roots(statement: Statement) -> Iterator[exp.Expr]:
     """The trees whose numbers are values."""
     match statement:
-        case Query(tree=exp.Select() as tree, as_of=None, locks=()):
+        case Query(tree=exp.Select() as tree, as_of=None, lock=None):
             if tree.args.get("group") is None:  # of which items are compared with its keys
                 items = [item.unalias() for item in tree.expressions]
                 yield from (item for item in items if isinstance(item, exp.Add | exp.Sub | exp.Mul))

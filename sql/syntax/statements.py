@@ -179,7 +179,8 @@ class Delete(Statement):
 
 
 class RowLock(Syntax):
-    """A clause that locks rows. `tables` are the names or aliases that it is OF; empty means all.
+    """The clauses that lock rows. `tables` are the names or aliases that they are OF; empty means
+    all.
 
     Postgres has four strengths. FOR NO KEY UPDATE is FOR UPDATE here, and FOR KEY SHARE is FOR
     SHARE, as in CockroachDB: a row is locked whole.
@@ -195,7 +196,7 @@ class Query(Statement):
 
     tree: exp.Expr
     as_of: AsOf | None
-    locks: tuple[RowLock, ...] = ()
+    lock: RowLock | None = None
 
 
 class WritingStep(Syntax):

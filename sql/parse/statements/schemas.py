@@ -172,7 +172,7 @@ def _view_query(cursor: Cursor) -> str:
             hint="Write AS OF SYSTEM TIME where the view is read.",
             position=query.as_of.position,
         )
-    if query.locks:
+    if query.lock is not None:
         raise SQLError("0A000", "a view cannot lock rows", hint="Leave FOR UPDATE out.")
     cursor.index = mark
     return padded(cursor, "a query")
