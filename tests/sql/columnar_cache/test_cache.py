@@ -45,6 +45,12 @@ async def source(node: SqlNode, query: str = QUERY) -> str:
     return str(next(value for name, value in rows if name == "read"))
 
 
+async def read(node: SqlNode, query: str = QUERY) -> str:
+    """How EXPLAIN ANALYZE says that a query's rows came."""
+    rows = await node.rows(f"EXPLAIN ANALYZE {query}")
+    return str(next(value for name, value in rows if name == "read"))
+
+
 async def both(session: Session, query: str = QUERY) -> tuple[object, object]:
     """What a session is told, and what it is told where nothing is cached."""
     cached = (await session.execute(query))[-1].fetch_rows()
@@ -213,8 +219,7 @@ def test_a_table_of_which_most_has_changed_is_scanned_again(
         async with hot_node(sim) as node:
             for step in range(40):
                 await node.sql(f"UPDATE t SET v = {step} WHERE k = 1")
-            read = dict(await node.rows(f"EXPLAIN ANALYZE {QUERY}"))["read"]
-            assert str(read).startswith("full scan, kept as columns: 50 rows")
+            assert (await read(node)).startswith("full scan, kept as columns: 50 rows")
             assert await source(node) == "columnar cache"
 
     sim.run(main())
@@ -236,8 +241,7 @@ def test_keys_of_an_old_image_are_read_behind_what_was_written_since() -> None:
             cached, plain = await both(node.first, some)
             assert cached == plain == [(20, 21)]
             assert next(iter(images._images.values())).at > made
-            changed = dict(await node.rows(f"EXPLAIN ANALYZE {some}"))["read"]
-            assert str(changed).endswith("1 changed")
+            assert (await read(node, some)).endswith("1 changed")
 
     sim.run(main())
 
@@ -254,8 +258,7 @@ def test_an_image_whose_past_was_collected_is_made_anew() -> None:
             await asyncio.sleep(300)
             collector = GarbageCollector(node.store, node.services.catalog.descriptors)
             await collector.collect()
-            read = dict(await node.rows(f"EXPLAIN ANALYZE {QUERY}"))["read"]
-            assert str(read).startswith("full scan, kept as columns: 10 rows")
+            assert (await read(node)).startswith("full scan, kept as columns: 10 rows")
             cached, plain = await both(node.first)
             assert cached == plain
 
