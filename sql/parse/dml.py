@@ -57,7 +57,6 @@ def parse_insert(text: str, tokens: list[Token]) -> Insert | WithWrites:
 
 def parse_change(text: str, tokens: list[Token]) -> Update | Delete | WithWrites:
     """Parses UPDATE or DELETE. Raises SQLError."""
-    _refuse_current_of(tokens)
     tree = parse_tree(text, tokens)
     if (locking := _behind_locks(text, tree, tokens)) is not None:
         return locking
@@ -253,17 +252,6 @@ def _refuse_limit(tree: exp.Expr) -> None:
             )
 
 
-def _refuse_current_of(tokens: list[Token]) -> None:
-    words = [token.text.lower() for token in tokens]
-    for place in range(len(words) - 3):
-        if words[place : place + 3] == ["where", "current", "of"]:
-            raise unsupported(
-                "WHERE CURRENT OF",
-                tokens[place].start + 1,
-                "A cursor holds the rows as they were. Name the row by its key.",
-            )
-
-
 # SET and ON CONFLICT: pairs of a column and its new value.
 #
 #     SET a = 1, (b, c) = (2, DEFAULT)
@@ -444,7 +432,7 @@ def _with_steps(text: str, tree: exp.Expr, tokens: list[Token]) -> WithWrites:
     for cte in _hoisted(tree, ctes):
         name = folded(cte.args["alias"].this)
         for step in steps:
-            _read_step(cte.this, step.name)
+            _read_step(cte.this, step)
         if not isinstance(cte.this, _WRITES) and not cte.this.args.get("locks"):
             reading.append(cte)
             continue
@@ -462,7 +450,7 @@ def _with_steps(text: str, tree: exp.Expr, tokens: list[Token]) -> WithWrites:
         else:
             steps.append(made)
     for step in steps:
-        _read_step(tree, step.name)
+        _read_step(tree, step)
     if isinstance(tree, _WRITES):
         _give(tree, reading)
         return WithWrites(steps=tuple(steps), main=_part_of(tree, tokens))
@@ -506,14 +494,19 @@ def _give(tree: exp.Expr, ctes: list[exp.CTE]) -> None:
         tree.set("with_", exp.With(expressions=[cte.copy() for cte in (*ctes, *own)]))
 
 
-def _read_step(tree: exp.Expr, name: str) -> None:
-    """Points what reads the CTE of that name to the step's table."""
+def _read_step(tree: exp.Expr, step: WritingStep) -> None:
+    """Points what reads the CTE of a step's name to the step's table. Raises SQLError 0A000 where
+    the step returns nothing."""
+    name, written = step.name, step.statement
     target = tree.this if isinstance(tree, _WRITES) else None
     for table in list(find_all(tree, exp.Table)):
         if table is target or (isinstance(target, exp.Schema) and table is target.this):
             continue
         plain = isinstance(table.this, exp.Identifier) and table.args.get("db") is None
         if plain and folded(table.this) == name and not is_cte(table, name):
+            if not isinstance(written, Query) and not written.returning:
+                message = f'WITH query "{name}" does not have a RETURNING clause'
+                raise error_at(table, "0A000", message)
             table.set("db", exp.to_identifier(STEPS, quoted=True))
 
 

@@ -54,7 +54,7 @@ from . import plans
 from .conflict_plan import plan_conflict
 from .drawn_items import split_items
 from .native_select import native_select, piecewise, row_count
-from .returning import projection, refuse_others, refuse_unreturned, returned_table
+from .returning import projection, refuse_others, returned_table
 from .scan_accesses import scan_accesses
 
 _WRITING = {
@@ -74,7 +74,6 @@ def plan_statement(statement: PlannedStatement, relations: Relations) -> plans.P
 
 
 def _with_writes(statement: WithWrites, relations: Relations) -> plans.WithPlan:
-    refuse_unreturned(statement)
     known = dict(relations)
     steps: list[plans.StepPlan] = []
     for number, step in enumerate(statement.steps, start=1):
