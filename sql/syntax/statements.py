@@ -434,12 +434,9 @@ class CopyFrom(Statement):
 
 
 class CopyTo(Statement):
-    """`whole` is the table whose rows `query` reads without naming columns."""
-
     grammar = "COPY query:enclosed_query TO ( STDOUT | _:server_file ) options:copy_options"
     query: Query
     options: CopyOptions
-    whole: ObjectName | None = None
 
 
 class ReadMirror(Statement):

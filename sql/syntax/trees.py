@@ -92,6 +92,9 @@ DECLARED = "declared_type"
 CALLED = "called"
 """The key of a column's name, in what stands for a function; empty where it has none."""
 
+STORED = "stored"
+"""Marks a query whose star leaves computed columns out, as COPY does."""
+
 CUT_BLANKS = "cut_blanks"
 """Marks a parameter that is compared with a CHAR(n)."""
 

@@ -21,6 +21,7 @@ from sqlglot.optimizer.scope import Scope as QueryScope
 
 from ....catalog.values.errors import SQLError
 from ...syntax.trees import (
+    STORED,
     error_at,
     exchange,
     find_all,
@@ -245,7 +246,9 @@ class Stars:
         descriptor = self._relations.get(table_name(table).parts)
         if descriptor is None:
             raise Unclear
-        return [column.name for column in descriptor.shown_columns]
+        every = not select.meta.get(STORED)
+        columns = descriptor.shown_columns
+        return [column.name for column in columns if every or column.computed is None]
 
     def _of_query(self, query: exp.Expr) -> list[str]:
         while isinstance(query, exp.SetOperation | exp.Subquery):
