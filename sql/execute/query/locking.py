@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
+from msgspec.structs import replace
+
 from ....catalog.rows.row_codec import codec_for
 from ....kvlayer.errors import LockUnavailable, RetryableTransaction
 from ....kvlayer.span import Span
@@ -56,7 +58,8 @@ async def run_locking(plan: SelectPlan, transaction: Transaction, bindings: Bind
     """The rows of a locking query, locked. Raises SQLError 55P03 where it may not wait."""
     assert plan.locking is not None, plan
     try:
-        return await _Locking(plan, plan.locking, transaction, bindings).run()
+        seeing = replace(bindings, when_locked=plan.locking.when_locked)
+        return await _Locking(plan, plan.locking, transaction, seeing).run()
     except LockUnavailable as error:
         raise lock_unavailable(error, [table.name for table in plan.locking.tables]) from error
 
@@ -91,12 +94,7 @@ class _Locking:
 
     async def _find(self) -> _Found:
         tables = self.locking.tables
-        answer = await run_analytic(
-            self.locking.analytic,
-            self.transaction,
-            self.bindings,
-            when_locked=self.locking.when_locked,
-        )
+        answer = await run_analytic(self.locking.analytic, self.transaction, self.bindings)
         counts = [len(table.key_columns) for table in tables]
         encoders = [codec_for(table).encode_key for table in tables]
         width = answer.table.num_columns - sum(counts)
@@ -124,7 +122,6 @@ class _Locking:
         """The rows of a native query. Where some may be locked and skipped, `spare` are looked at
         beyond those that LIMIT and OFFSET ask for."""
         bindings = self.bindings
-        codec = codec_for(self.locking.tables[0])
         test = bind_predicates(native.predicates, bindings) if native.predicates else None
         wanted = cut(native.limit, native.offset, bindings).stop
         if self.skips and wanted is not None:
@@ -141,18 +138,17 @@ class _Locking:
         if native.access.points:
             # A known key is locked before it is looked at: then nothing of it can be out of date.
             keys = await self._locked(native.access.keys(bindings))
-            note(await read_points(codec, keys[::-1] if native.reverse else keys, self.transaction))
+            keys = keys[::-1] if native.reverse else keys
+            note(await read_points(native.access.descriptor, keys, self.transaction))
             return found
         async for pairs in read_rows(
             native.access,
-            codec,
             self.transaction,
             bindings,
             covered=native.covered,
             reverse=native.reverse,
             wanted=wanted,
             bounded=False,
-            when_locked=self.locking.when_locked,
         ):
             note(pairs)
             if wanted is not None and len(found.rows) >= wanted:

@@ -80,19 +80,18 @@ async def run_native(native: NativeSelect, transaction: Transaction, bindings: B
     """Runs a query whose rows are read by key and computed in Python."""
     limits = cut(native.limit, native.offset, bindings)
     wanted: int | None = limits.stop
-    codec = codec_for(native.access.descriptor)
     test = None
     if native.predicates and not native.access.answers(native.predicates):
         test = bind_predicates(native.predicates, bindings)
     found: list[Row] = []
     if native.access.points:
         keys = native.access.keys(bindings)
-        pairs = await read_points(codec, keys[::-1] if native.reverse else keys, transaction)
+        keys = keys[::-1] if native.reverse else keys
+        pairs = await read_points(native.access.descriptor, keys, transaction)
         found = [row for _, row in pairs if test is None or test(row)]
     elif wanted != 0:
         async for rows in read_rows(
             native.access,
-            codec,
             transaction,
             bindings,
             covered=native.covered,
@@ -150,7 +149,6 @@ def _count(scalar: Scalar | None, bindings: Bindings, clause: str) -> int | None
 
 async def read_rows(
     access: KeyAccess,
-    codec: RowCodec,
     transaction: Transaction,
     bindings: Bindings,
     *,
@@ -158,7 +156,6 @@ async def read_rows(
     reverse: bool = False,
     wanted: int | None = None,
     bounded: bool = True,
-    when_locked: WhenLocked = WhenLocked.WAIT,
 ) -> AsyncIterator[list[KeyedRow]]:
     """The rows of an access by spans in key order, in chunks. Raises TooManyRows where it is
     `bounded`.
@@ -166,7 +163,8 @@ async def read_rows(
     Of an access by a secondary index rows are known by their own keys, and those `covered` have
     only the columns that its entries hold.
     """
-    spans = access.spans(bindings)
+    spans, when_locked = access.spans(bindings), bindings.when_locked
+    decode = codec_for(access.descriptor).decode_row
     read = 0
     rows_max = JOINED_ROWS_MAX if access.secondary and not covered else NATIVE_ROWS_MAX
     for number, span in enumerate(reversed(spans) if reverse else spans, start=1):
@@ -186,7 +184,7 @@ async def read_rows(
             for place, part in enumerate(_parts(rows)):
                 if place:
                     await asyncio.sleep(0)
-                yield [(key, codec.decode_row(key, body)) for key, body in part]
+                yield [(key, decode(key, body)) for key, body in part]
             read += len(pairs)
             if bounded and read > rows_max:
                 raise TooManyRows
@@ -194,11 +192,11 @@ async def read_rows(
 
 
 async def read_points(
-    codec: RowCodec, keys: Sequence[bytes], transaction: Transaction
+    table: TableDescriptor, keys: Sequence[bytes], transaction: Transaction
 ) -> list[KeyedRow]:
     """All rows of some keys: a generator would cost as much as a row."""
     rows: list[KeyedRow] = []
-    start, count = 0, POINTS_FIRST
+    codec, start, count = codec_for(table), 0, POINTS_FIRST
     while start < len(keys):
         if start:
             await asyncio.sleep(0)
@@ -295,17 +293,12 @@ def point_read_applies(plan: SelectPlan) -> bool:
 
 
 async def run_analytic(
-    select: AnalyticSelect,
-    transaction: Transaction,
-    bindings: Bindings,
-    *,
-    when_locked: WhenLocked = WhenLocked.WAIT,
+    select: AnalyticSelect, transaction: Transaction, bindings: Bindings
 ) -> Answer:
     """Runs a query in DuckDB over what the transaction sees."""
     trace = bindings.trace
     snapshots = {
-        scan.registered: await read_arrow(scan, transaction, bindings, when_locked=when_locked)
-        for scan in select.scans
+        scan.registered: await read_arrow(scan, transaction, bindings) for scan in select.scans
     }
     began = 0 if trace is None else trace.begin()
     try:
@@ -316,13 +309,7 @@ async def run_analytic(
             trace.duckdb_milliseconds = trace.since(began)
 
 
-async def read_arrow(
-    scan: TableScan,
-    transaction: Transaction,
-    bindings: Bindings,
-    *,
-    when_locked: WhenLocked = WhenLocked.WAIT,
-) -> pa.Table:
+async def read_arrow(scan: TableScan, transaction: Transaction, bindings: Bindings) -> pa.Table:
     """The columns of a scan, as the transaction sees the table."""
     trace = bindings.trace
     began = 0 if trace is None else trace.begin()
@@ -339,14 +326,14 @@ async def read_arrow(
         by_index = access is not None and access.secondary
         spans = None if access is None or by_index else spans_of(access, bindings)
         held = images is not None and images.holds(scan.descriptor)
-        if when_locked is WhenLocked.WAIT and (held or not by_index):
+        if bindings.when_locked is WhenLocked.WAIT and (held or not by_index):
             read = await read_image(scan, transaction, spans, images)
         if read is None and access is not None and by_index:
             entries = spans_of(access, bindings)
             if entries is not None:
-                read = await _scan(scan, transaction, entries, images, when_locked, by_index=True)
+                read = await _scan(scan, transaction, entries, bindings, by_index=True)
         if read is None:
-            read = await _scan(scan, transaction, spans, images, when_locked)
+            read = await _scan(scan, transaction, spans, bindings)
     assert read is not None, scan
     table, source, changed = read
     if trace is not None:
@@ -391,14 +378,14 @@ async def _scan(
     scan: TableScan,
     transaction: Transaction,
     spans: Sequence[Span] | None,
-    images: Images | None,
-    when_locked: WhenLocked,
+    bindings: Bindings,
     *,
     by_index: bool = False,
 ) -> _Read | None:
     """The rows of some spans of a table, or of all; `by_index` those of a secondary index's entries
     in the spans, or None where a full scan is better than so many reads by key."""
     codec, places, covered = codec_for(scan.descriptor), list(scan.places), scan.covered
+    when_locked, images = bindings.when_locked, bindings.images
     batches: list[pa.RecordBatch] = []
     joined = 0
     for span in [scan.descriptor.primary_span] if spans is None else spans:

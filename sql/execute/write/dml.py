@@ -317,10 +317,10 @@ async def _find(
         if finder.access.points:
             keys = finder.access.keys(bindings)
             await lock_first(transaction, keys)
-            rows = await reading.read_points(finder.codec, keys, transaction)
+            rows = await reading.read_points(finder.descriptor, keys, transaction)
         else:
             async for chunk in reading.read_rows(
-                finder.access, finder.codec, transaction, bindings, bounded=False
+                finder.access, transaction, bindings, bounded=False
             ):
                 rows += chunk
         return await sliced(rows, lambda: _matching(finder, rows, bindings)), ()
