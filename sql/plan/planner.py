@@ -9,7 +9,6 @@ from sqlglot import exp
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.system_tables import FIRST_USER_ID
-from ...catalog.rows.row_codec import codec_for
 from ...catalog.values.errors import SQLError
 from ...kvlayer.transaction_modes import WhenLocked
 from ..access.key_access import KeyAccess, best_access
@@ -200,7 +199,6 @@ def _insert(statement: Insert, relations: Relations) -> plans.InsertPlan:
     return plans.InsertPlan(
         relations=tuple(relations.values()),
         descriptor=descriptor,
-        codec=codec_for(descriptor),
         mode=statement.mode,
         rows=rows,
         constants=constants,
@@ -320,7 +318,6 @@ def _finder(
         analytic = transpile(query, relations, scan_accesses(query, relations))
     return plans.RowFinder(
         descriptor=descriptor,
-        codec=codec_for(descriptor),
         access=access,
         predicates=predicates if access is not None else (),
         analytic=analytic,

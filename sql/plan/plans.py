@@ -9,7 +9,6 @@ from enum import Enum
 from ...cached import cached_property
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.elements import Index
-from ...catalog.rows.row_codec import RowCodec
 from ...catalog.values.column_types import Datum
 from ...kvlayer.process.fibre import in_slices
 from ...kvlayer.transaction_modes import LockMode, WhenLocked
@@ -150,7 +149,6 @@ class InsertPlan:
 
     relations: tuple[TableDescriptor, ...]
     descriptor: TableDescriptor
-    codec: RowCodec
     mode: InsertMode
     rows: tuple[tuple[Scalar, ...], ...]
     constants: Constants | None
@@ -177,7 +175,6 @@ class RowFinder:
     """
 
     descriptor: TableDescriptor
-    codec: RowCodec
     access: KeyAccess | None
     predicates: tuple[Predicate, ...]
     analytic: AnalyticSelect | None

@@ -113,7 +113,7 @@ class ColumnarCache:
             # What was read can no more change, but by the reader: see `settled_below`.
             self._keep(replace(seen, at=settled_below(transaction)))
         self._store.metrics.add("sql_columnar_cache_hits_total")
-        return ImageRead(seen, Source.CACHE, len(changes))
+        return ImageRead(seen.table, Source.CACHE, len(changes))
 
     async def _recent(self, image: Image, upto: Timestamp) -> Image:
         """The image, brought up to `upto` where it is older: readers of a few keys do not walk what
@@ -159,7 +159,7 @@ class ColumnarCache:
         self._scans.pop(table.id, None)
         self._images[table.id] = image
         self._shrink()
-        return ImageRead(image, Source.BUILD, 0)
+        return ImageRead(image.table, Source.BUILD, 0)
 
     async def _scanned(self, table: TableDescriptor, transaction: Transaction) -> Image | None:
         """The table as an image, or None where that would take more memory than there may be."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.rows.index_codec import index_codec_for
-from ....catalog.rows.row_codec import RowCodec, codec_for
+from ....catalog.rows.row_codec import codec_for
 from ....catalog.values.arrow_columns import column_array
 from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
@@ -196,13 +196,13 @@ async def read_points(
 ) -> list[KeyedRow]:
     """All rows of some keys: a generator would cost as much as a row."""
     rows: list[KeyedRow] = []
-    codec, start, count = codec_for(table), 0, POINTS_FIRST
+    start, count = 0, POINTS_FIRST
     while start < len(keys):
         if start:
             await asyncio.sleep(0)
         chosen = keys[start : start + count]
         bodies = await transaction.get_each(chosen)
-        rows += decoded(codec, chosen, bodies)
+        rows += decoded(table, chosen, bodies)
         start += count
         wide = sum(len(body) for body in bodies if body is not None) > CHUNK_BYTES
         count = POINTS_WIDE if wide else CHUNK_ROWS
@@ -224,10 +224,10 @@ def _parts(rows: list[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]
 
 
 def decoded(
-    codec: RowCodec, keys: Sequence[bytes], bodies: Sequence[bytes | None]
+    table: TableDescriptor, keys: Sequence[bytes], bodies: Sequence[bytes | None]
 ) -> list[KeyedRow]:
     """The rows of the keys that have a body."""
-    decode = codec.decode_row
+    decode = codec_for(table).decode_row
     return [
         (key, decode(key, body)) for key, body in zip(keys, bodies, strict=True) if body is not None
     ]
@@ -371,7 +371,7 @@ async def read_image(
         found = await images.read(scan.descriptor, transaction, spans)
     if found is None:
         return None
-    return found.image.table(scan.places), found.source, found.changed
+    return found.table(scan.places), found.source, found.changed
 
 
 async def _scan(
