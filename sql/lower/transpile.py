@@ -40,7 +40,7 @@ from ..analyze.binder import Relations, scopes_in, tables_in
 from ..analyze.calls.client_functions import CLIENT_NODES, client_fact
 from ..analyze.calls.row_calls import is_sequence_call, refuse_session_call
 from ..analyze.columns.output_columns import column_origins, output_name
-from ..analyze.columns.stars import expand_stars, hoist_first_joins
+from ..analyze.columns.stars import expand_stars
 from ..analyze.types.conversions import literal_cast
 from ..analyze.types.resolution import operands as compared_with
 from ..analyze.types.resolution import resolve_types
@@ -157,7 +157,6 @@ def transpile(
         if (slot := node.meta.get(scalars.SLOT)) is not None
     }
     query = _as_query(copied(tree))
-    hoist_first_joins(query)
     scopes = scopes_in(query)
     expand_stars(query, relations, scopes)
     group_by_keys(query, relations, scopes)

@@ -288,18 +288,3 @@ def sources_of(scope: QueryScope, qualifier: exp.Identifier | None) -> list[exp.
         unnamed = scope.cte_sources.keys() - scope.selected_sources.keys()
         return [source for alias, source in scope.sources.items() if alias not in unnamed]
     return sources_named(scope, folded(qualifier))
-
-
-def hoist_first_joins(query: exp.Expr) -> None:
-    """`FROM (a JOIN b …) JOIN c` becomes `FROM a JOIN b … JOIN c`, in place."""
-    for select in list(find_all(query, exp.Select)):
-        first = select.args.get("from_")
-        whole = first.this if first is not None else None
-        if not isinstance(whole, exp.Subquery) or not isinstance(whole.this, exp.Table):
-            continue
-        table = whole.this
-        if whole.args.get("alias") is None and not whole.args.get("joins"):
-            inner = table.args.get("joins") or []
-            table.set("joins", None)
-            whole.replace(table)
-            select.set("joins", [*inner, *(select.args.get("joins") or [])])
