@@ -284,8 +284,7 @@ def point_read_applies(plan: SelectPlan) -> bool:
         and native.limit is None
         and native.offset is None
         and len(plan.relations) == 1
-        and native.access.points
-        and native.access.fixed_columns == len(native.access.columns)
+        and bool(native.access.lone)
     )
 
 

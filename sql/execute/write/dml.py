@@ -102,7 +102,7 @@ def at_once_applies(plan: DML) -> bool:
         return plan.conflict is None and plan.row_count == 1
     access = plan.finder.access
     moves = isinstance(plan, UpdatePlan) and plan.moves_keys
-    return access is not None and access.fixed_columns == len(access.columns) and not moves
+    return access is not None and bool(access.lone) and not moves
 
 
 # In one phase
@@ -441,8 +441,7 @@ def together_applies(plan: Plan) -> bool:
     ):
         return False  # a value may be free once all have run, and not when its own run comes
     access = plan.finder.access
-    single = access is not None and access.fixed_columns == len(access.columns)
-    return single and one_phase_applies(plan)
+    return access is not None and bool(access.lone) and one_phase_applies(plan)
 
 
 async def run_together(
