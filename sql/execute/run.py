@@ -19,7 +19,6 @@ from ...catalog.leases import DescriptorUnavailable
 from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp
-from ...kvlayer.process.fibre import in_slices
 from ...kvlayer.timestamp import unix_us
 from ...kvlayer.txn import Transaction
 from ..access.key_access import KeyAccess
@@ -292,17 +291,6 @@ def _bindings(
 # Plans
 
 
-async def explain(execution: Execution, reader: Transaction) -> Plan:
-    """The plan that a statement would have now."""
-    services, statement = execution.services, execution.statement
-    with LeaseScope(services.leases) as scope:
-        await reader.started()
-        at = reader.read_timestamp
-        resolver = Resolver(services, execution.database, reader, scope, at, reader)
-        relations, _, _ = await bound(resolver, execution.user, statement, lengthy=True)
-        return await in_slices(lambda: plan_statement(statement, relations))
-
-
 async def _plan(
     execution: Execution, scope: LeaseScope, at: Timestamp, transaction: Transaction | None
 ) -> Plan:
@@ -410,7 +398,9 @@ async def run_explain(
 ) -> Result:
     """EXPLAIN of a statement, which with `analyze` is carried out: in the open transaction, or by
     itself. `reader` sees the tables that the statement will."""
-    plan = await explain(execution, reader)
+    with LeaseScope(execution.services.leases) as scope:
+        await reader.started()
+        plan = await _plan(execution, scope, reader.read_timestamp, reader)
     if not analyze:
         return explained(plan, execution.services.images)
     trace = Trace(execution.services.store.clock.wall)

@@ -580,7 +580,7 @@ class Session:
         statement, analyze = explained.statement, explained.analyze
         if analyze and not isinstance(statement, statements.Query):
             self._transactions.refuse_read_only("EXPLAIN ANALYZE")
-        own = Prepared(ParsedText((statement,), len(given)))
+        own = Prepared(ParsedText((statement,), len(given)), lengthy=True)
         execution = self._execution(Invocation(own, 0, given), statement)
         async with self._acting() as actor:
             return await run_explain(execution, self._open, actor.reader, analyze=analyze)
