@@ -219,11 +219,7 @@ class _Locking:
 
     def _result(self, found: _Found, taken: Sequence[int]) -> Result:
         if self.plan.native is not None:
-            if isinstance(taken, range):
-                rows = found.rows[taken.start : taken.stop]
-            else:
-                rows = [found.rows[number] for number in taken]
-            return shown(self.plan.native, rows)
+            return shown(self.plan.native, [found.rows[number] for number in taken])
         assert found.answer is not None, self.plan
         table = found.answer.table
         if len(taken) < table.num_rows:
