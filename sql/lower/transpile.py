@@ -98,14 +98,6 @@ class TableScan:
         return broad_schema(self.descriptor, self.places)
 
 
-@dataclass(frozen=True, slots=True)
-class TypedParameter:
-    """A parameter of the DuckDB statement; `type` is what it is cast to, if it is known."""
-
-    scalar: scalars.Scalar
-    type: ColumnType | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyticSelect:
     """A query for DuckDB, in its dialect, over registered snapshots.
@@ -119,7 +111,7 @@ class AnalyticSelect:
 
     sql: str
     scans: tuple[TableScan, ...]
-    parameters: tuple[TypedParameter, ...]
+    parameters: tuple[scalars.Scalar, ...]
     positions: Mapping[str, int]
     declared: tuple[ColumnType | None, ...] = ()
     origins: tuple[Origin | None, ...] = ()
@@ -133,14 +125,10 @@ class AnalyticSelect:
 
 @dataclass(frozen=True, slots=True)
 class Piecewise:
-    """A query of one table that treats each row by itself and returns `limit` rows at most.
-
-    `ordered` says that ORDER BY names leading columns of the primary key: pieces are read in key
-    order, and each is sorted by itself.
-    """
+    """A query of one table that treats each row by itself and returns `limit` rows at most. Where
+    it is ordered, by leading columns of the primary key, each piece is sorted by itself."""
 
     limit: scalars.Scalar | None
-    ordered: bool
 
 
 NO_ACCESSES: Final[Mapping[str, KeyAccess]] = MappingProxyType({})
@@ -277,28 +265,28 @@ class _Parameters:
     one parameter: GROUP BY must see the same expression twice."""
 
     def __init__(self) -> None:
-        self.found: list[TypedParameter] = []
+        self.found: list[scalars.Scalar] = []
         self._known: dict[tuple[object, ...], int] = {}
 
     def typed(
         self, scalar: scalars.Scalar, type: ColumnType, said: tuple[str, ...] = ()
     ) -> exp.Expr:
         """A scalar as a value of a type; those that are `said` alike are one."""
-        return _cast(self._once(said, scalar, type) if said else self.constant(scalar, type), type)
+        return _cast(self._once(said, scalar) if said else self.constant(scalar, type), type)
 
     def plain(self, tree: exp.Parameter) -> exp.Expr:
         """A parameter as the client gave it."""
-        return self._once(("plain", tree.this.this), scalars.compile_scalar(tree, {}), None)
+        return self._once(("plain", tree.this.this), scalars.compile_scalar(tree, {}))
 
     def numeric(self, tree: exp.Parameter, type: ColumnType) -> exp.Expr:
         """A parameter as a bare DECIMAL, which drops no digit of it."""
         given = scalars.coerced(scalars.compile_scalar(tree, {}), type)
-        return _cast(self._once(("numeric", tree.this.this), given, type), type)
+        return _cast(self._once(("numeric", tree.this.this), given), type)
 
     def now(self, tree: exp.Expr, type: ColumnType) -> exp.Expr:
-        return _cast(self._once(("now", type.kind), scalars.compile_scalar(tree, {}), type), type)
+        return _cast(self._once(("now", type.kind), scalars.compile_scalar(tree, {})), type)
 
-    def kept_in(self, query: exp.Expr) -> tuple[TypedParameter, ...]:
+    def kept_in(self, query: exp.Expr) -> tuple[scalars.Scalar, ...]:
         """Returns the parameters that the query still has, numbered anew: pg_typeof() of a literal
         leaves none, and DuckDB wants no value that it does not use."""
         places = [node for node in find_all(query, exp.Parameter) if node.args.get("_ours")]
@@ -313,13 +301,11 @@ class _Parameters:
             key: tuple[object, ...] = (type, repr(scalars.constant_datum(scalar)))
         except scalars.NotNative:
             key = (len(self.found),)
-        return self._once(key, scalar, type)
+        return self._once(key, scalar)
 
-    def _once(
-        self, key: tuple[object, ...], scalar: scalars.Scalar, type: ColumnType | None
-    ) -> exp.Expr:
+    def _once(self, key: tuple[object, ...], scalar: scalars.Scalar) -> exp.Expr:
         if key not in self._known:
-            self.found.append(TypedParameter(scalar, type))
+            self.found.append(scalar)
             self._known[key] = len(self.found)
         return exp.Parameter(this=exp.Literal.number(self._known[key]), _ours=True)
 
@@ -532,11 +518,7 @@ def _name_items(select: exp.Select) -> None:
 
 def parameter_values(select: AnalyticSelect, bindings: scalars.Bindings) -> list[object]:
     """Returns DuckDB's parameters. Times go as text, which the cast reads back exactly."""
-    values = []
-    for parameter in select.parameters:
-        value = parameter.scalar.value(bindings)
-        values.append(_as_parameter(value))
-    return values
+    return [_as_parameter(parameter.value(bindings)) for parameter in select.parameters]
 
 
 def _as_parameter(value: object) -> object:

@@ -19,7 +19,6 @@ from itertools import chain
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
 
-from ....catalog.values.errors import SQLError
 from ...syntax.trees import (
     STORED,
     error_at,
@@ -103,12 +102,6 @@ class Stars:
         """Returns the columns of a star. Raises Unclear."""
         items = self.columns(select, star)
         names = [item[-1] for item in items]
-        if any(len(item) == 1 and names.count(item[0]) > 1 for item in items):
-            raise SQLError(
-                "0A000",
-                "it is not clear which columns the star of a FULL JOIN stands for",
-                hint="Name the columns.",
-            )
         # What is joined on is ordered and grouped by under its bare name.
         joins = select.args.get("joins") or ()
         merged = star.args.get("table") is None and any(join.args.get("using") for join in joins)
