@@ -32,7 +32,7 @@ from ..introspection.registry import Introspection
 from ..lower.transpile import TableScan
 from ..plan.needs import Needs, needs_of, with_locks
 from ..plan.planner import plan_statement
-from ..plan.plans import DeletePlan, InsertPlan, Plan, SelectPlan, UpdatePlan, WithPlan, engine_of
+from ..plan.plans import DeletePlan, InsertPlan, Plan, SelectPlan, UpdatePlan, WithPlan
 from ..results.as_of import resolve_as_of
 from ..results.results import Result, ResultColumn, Row, listing
 from ..results.table_reads import Images, Source, Trace
@@ -411,7 +411,7 @@ async def run_explain(
 
 def explained(plan: Plan, images: Images | None) -> Result:
     """The plan as it would be carried out now: the engine of its last part, and its tables."""
-    rows: list[Row] = [("engine", engine_of(plan).value)]
+    rows: list[Row] = [("engine", _engine(plan))]
     found, access = _reads(plan)
     scans = {scan.descriptor.id: scan for scan in found}
     accesses = [access, *(scan.access for scan in found)]
@@ -429,7 +429,7 @@ def explained(plan: Plan, images: Images | None) -> Result:
 def analyzed(plan: Plan, trace: Trace, result: Result, milliseconds: float) -> Result:
     """Returns EXPLAIN ANALYZE's rows for a statement that has run: reads in their order, then
     DuckDB's time, counts and the total."""
-    engine = engine_of(plan).value
+    engine = _engine(plan)
     if trace.duckdb_milliseconds is not None and not engine.startswith("duckdb"):
         engine = f"{engine}, then duckdb"  # a key range turned out to be long
     rows: list[Row] = [("engine", engine)]
@@ -456,11 +456,30 @@ def _source(scan: TableScan, images: Images | None) -> Source:
         return Source.VIRTUAL
     if images is not None and images.holds(table):
         return Source.CACHE
-    if scan.access is None:
-        return Source.SCAN
-    if scan.access.secondary:
-        return Source.INDEX if scan.covered else Source.INDEX_JOIN
-    return Source.SPANS
+    return Source.SCAN if scan.access is None else scan.access.source(covered=scan.covered)
+
+
+def _engine(plan: Plan) -> str:
+    """Returns the engine that reads for a plan."""
+    match plan:
+        case WithPlan(main=main):
+            return _engine(main)
+        case InsertPlan(query=query) if query is not None:
+            return _engine(query)
+        case SelectPlan(native=native) if native is not None:
+            return _native(native.access, covered=native.covered)
+        case UpdatePlan(finder=finder) | DeletePlan(finder=finder) if finder.access is not None:
+            return _native(finder.access, covered=False)
+        case InsertPlan():
+            return _POINTS
+    return "duckdb over a snapshot"
+
+
+_POINTS = "native: point reads"
+
+
+def _native(access: KeyAccess, *, covered: bool) -> str:
+    return _POINTS if access.points else f"native: {access.source(covered=covered).value}"
 
 
 def _reads(plan: Plan) -> tuple[Sequence[TableScan], KeyAccess | None]:

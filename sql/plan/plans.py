@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 
 from ...cached import cached_property
 from ...catalog.descriptors.descriptor import TableDescriptor
@@ -19,16 +18,6 @@ from ..lower.transpile import AnalyticSelect
 from ..results.results import ResultColumn
 from ..syntax.statements import InsertMode
 from .drawn_items import DrawnItems
-
-
-class Engine(Enum):
-    """The engine of a statement. The value is printed by EXPLAIN."""
-
-    POINTS = "native: point reads"
-    SPANS = "native: key range scan"
-    INDEX = "native: index scan"
-    INDEX_JOIN = "native: index scan, then rows by primary key"
-    DUCKDB = "duckdb over a snapshot"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,30 +224,3 @@ class WithPlan:
 
 
 Plan = SelectPlan | InsertPlan | UpdatePlan | DeletePlan | WithPlan
-
-
-def engine_of(plan: Plan) -> Engine:
-    """Returns the engine that reads for a plan."""
-    match plan:
-        case WithPlan(main=main):
-            return engine_of(main)
-        case SelectPlan(native=None):
-            return Engine.DUCKDB
-        case SelectPlan(native=native):
-            assert native is not None
-            return _engine_by(native.access, covered=native.covered)
-        case InsertPlan(query=None):
-            return Engine.POINTS
-        case InsertPlan(query=query):
-            assert query is not None
-            return engine_of(query)
-        case UpdatePlan(finder=finder) | DeletePlan(finder=finder):
-            if finder.access is None:
-                return Engine.DUCKDB
-            return _engine_by(finder.access, covered=False)
-
-
-def _engine_by(access: KeyAccess, *, covered: bool) -> Engine:
-    if access.secondary:
-        return Engine.INDEX if covered else Engine.INDEX_JOIN
-    return Engine.POINTS if access.points else Engine.SPANS

@@ -401,7 +401,8 @@ async def _scan(
             await asyncio.sleep(0)
     table = arrow_of(scan, batches)
     if by_index:
-        return table, Source.INDEX if covered else Source.INDEX_JOIN, 0
+        assert scan.access is not None, scan
+        return table, scan.access.source(covered=covered), 0
     if spans is None and images is not None:
         images.note_scan(scan.descriptor, table.num_rows)
     return table, Source.SCAN if spans is None else Source.SPANS, 0
