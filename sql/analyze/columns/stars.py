@@ -100,20 +100,10 @@ class Stars:
 
     def written(self, select: exp.Select, star: exp.Expr) -> list[exp.Column]:
         """Returns the columns of a star. Raises Unclear."""
-        items = self.columns(select, star)
-        names = [item[-1] for item in items]
-        # What is joined on is ordered and grouped by under its bare name.
-        joins = select.args.get("joins") or ()
-        merged = star.args.get("table") is None and any(join.args.get("using") for join in joins)
         return [
-            exp.column(
-                item[-1],
-                table=None if len(item) == 1 or (merged and names.count(item[-1]) == 1)
-                else item[0],
-                quoted=True,
-            )
-            for item in items
-        ]  # fmt: skip
+            exp.column(item[-1], table=item[0] if len(item) > 1 else None, quoted=True)
+            for item in self.columns(select, star)
+        ]
 
     def row(self, select: exp.Select, named: exp.Column) -> exp.Expr:
         """Returns the document of a whole row, `t` or `t.*`. Raises Unclear for a column, for a row
@@ -162,7 +152,8 @@ class Stars:
         return [(alias, name) for name in self._names(select, by_name[alias])]
 
     def _joined(self, select: exp.Select, first: exp.Expr, joins: Sequence[exp.Join]) -> list[Item]:
-        """The columns of all sources. Those of USING come first, and once."""
+        """The columns of all sources. Those of USING come first, once and under their bare names:
+        they are of the side that has them."""
         found, before = self._items(select, first, alone=not joins), list[Item]()
         for join in joins:
             right = self._items(select, join.this, alone=False)
@@ -170,18 +161,9 @@ class Stars:
                 before, found = [*before, *found], right
                 continue
             common = [folded(name) for name in join.args.get("using") or ()]
-            found = self._merged(found, common, str(join.args.get("side") or "").upper(), right)
+            others = [item for item in (*found, *right) if item[-1] not in common]
+            found = [*((name,) for name in common), *others]
         return [*before, *found]
-
-    def _merged(
-        self, left: Sequence[Item], common: Sequence[str], side: str, right: Sequence[Item]
-    ) -> list[Item]:
-        """The columns behind one more JOIN: what is joined on is that of the side that has it."""
-        merged: list[Item] = [(name,) for name in common]
-        if not self._settled and side != "FULL":
-            holder = right if side == "RIGHT" else left
-            merged = [item for name in common for item in holder if item[-1] == name]
-        return [*merged, *(item for item in (*left, *right) if item[-1] not in common)]
 
     def _items(self, select: exp.Select, source: exp.Expr, *, alone: bool) -> list[Item]:
         if source.args.get("joins") or source.args.get("laterals"):
