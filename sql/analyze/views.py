@@ -263,7 +263,7 @@ def _named(tree: exp.Expr, full_names: Mapping[tuple[str, ...], tuple[str, ...]]
 
 
 def _starred(tree: exp.Expr, relations: Relations) -> Iterator[Edit]:
-    stars = Stars(scopes_in(tree), relations, settled=True)
+    stars = Stars(scopes_in(tree), relations)
     for star in find_all(tree, exp.Star):
         item = star.parent if isinstance(star.parent, exp.Column) else star
         select = item.parent

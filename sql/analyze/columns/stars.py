@@ -88,15 +88,11 @@ def _write_rows(query: exp.Expr, stars: Stars) -> None:
 
 
 class Stars:
-    """The stars of one query, read by their scopes; what stands for those of a view is `settled`:
-    text that must mean the same for good."""
+    """The stars of one query, read by their scopes."""
 
-    def __init__(
-        self, scopes: Sequence[QueryScope], relations: Relations, *, settled: bool = False
-    ) -> None:
+    def __init__(self, scopes: Sequence[QueryScope], relations: Relations) -> None:
         self._scopes = {id(scope.expression): scope for scope in scopes}
         self._relations = relations
-        self._settled = settled
 
     def written(self, select: exp.Select, star: exp.Expr) -> list[exp.Column]:
         """Returns the columns of a star. Raises Unclear."""
@@ -145,8 +141,6 @@ class Stars:
         by_name = {folded_alias(source): source for source in sources}
         lower = {alias.lower(): alias for alias in by_name}
         alias = wanted if wanted in by_name else lower.get(wanted.lower())
-        if alias is None and self._settled:
-            raise error_at(qualifier, "42P01", f'missing FROM-clause entry for table "{wanted}"')
         if alias is None:
             raise Unclear
         return [(alias, name) for name in self._names(select, by_name[alias])]
@@ -175,8 +169,7 @@ class Stars:
             bare.set("joins", None)
             return self._joined(select, bare, joins)
         alias, names = folded_alias(source), self._names(select, source)
-        by_name = alone and self._settled
-        return [(name,) if by_name or not alias else (alias, name) for name in names]
+        return [(name,) if alone or not alias else (alias, name) for name in names]
 
     def _names(self, select: exp.Select, source: exp.Expr) -> list[str]:
         """The columns of one item of FROM, by their names."""
