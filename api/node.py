@@ -474,8 +474,6 @@ async def _assemble(base: _Foundation, leadership: Leadership | None) -> Node:
     resumers[SCHEMA_CHANGE] = SchemaChanger(store, leased.descriptors, leased.leases, rows)
     resumers[TYPE_CHANGE] = TypeChanger(store, leased.descriptors, leased.leases)
     await _start_jobs(store, registry, feeds, closing)
-    images = ColumnarCache(store)
-    closing.push_async_callback(images.close)
     services = Services(
         store=store,
         catalog=Catalog(leased.descriptors),
@@ -486,7 +484,7 @@ async def _assemble(base: _Foundation, leadership: Leadership | None) -> Node:
         jobs=StoreJobs(feeds, registry, base.node_id, store),
         changefeeds=feeds,
         schema_changes=SchemaChanges(store, leased.descriptors),
-        images=images,
+        images=ColumnarCache(store),
         rights=leased.rights,
         audit=audit,
         leadership=leadership,

@@ -53,6 +53,7 @@ from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ...kvlayer.keys import index_prefix
 from ...kvlayer.span import Span, prefix_end
 from ..analyze.scalars import Bindings, Scalar
+from ..results.table_reads import Source
 from .predicates import (
     LISTED,
     Comparator,
@@ -126,6 +127,12 @@ class KeyAccess:
         count = len(self.index.columns)
         fixed = self.alternatives[:count]
         return self.index.unique and len(fixed) == count and (None,) not in fixed
+
+    def source(self, *, covered: bool) -> Source:
+        """What is read: entries of an index with their rows, where these are not `covered`."""
+        if not self.secondary:
+            return Source.SPANS
+        return Source.INDEX if covered else Source.INDEX_JOIN
 
     @property
     def restricts(self) -> bool:

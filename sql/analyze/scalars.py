@@ -41,6 +41,7 @@ from ...catalog.values.physical import Physical
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.process.fibre import give_way
+from ...kvlayer.transaction_modes import WhenLocked
 from ..builtins.signatures import NUMBERS, SIGNS
 from ..results.arithmetic import negate, operation
 from ..results.as_of import datetime_of
@@ -92,7 +93,7 @@ class Bindings(Struct, frozen=True):
     `generators` are for whatever writes rows, `trace` is told what is read, `calls` carries out
     `SessionCalls`. `slots` are the text's numbers, where the plan is that of its shape. `deferral`
     is that of the open transaction; a statement by itself is looked at when it is done. `analytics`
-    computes what Python does not."""
+    computes what Python does not. `when_locked` is what becomes of rows that others have locked."""
 
     parameters: Sequence[object]
     at: Timestamp
@@ -105,6 +106,7 @@ class Bindings(Struct, frozen=True):
     calls: SessionCalls | None = None
     deferral: Deferral | None = None
     analytics: QueryEvaluator | None = None
+    when_locked: WhenLocked = WhenLocked.WAIT
 
     @property
     def now(self) -> datetime:

@@ -23,7 +23,7 @@ from ..syntax.trees import error_at, find_all
 from .binder import Relations, joined, reading_query, scopes_in, table_called
 from .columns.column_values import check_assignable, is_default, refuse_computed
 from .columns.output_columns import output_name
-from .columns.stars import expand_stars, hoist_first_joins
+from .columns.stars import expand_stars
 from .scalars import evaluates
 from .types.rows import SERIES, check_series
 from .types.types import Types, untyped
@@ -156,6 +156,5 @@ def columns_of_query(tree: exp.Expr, relations: Relations) -> tuple[ResultColumn
 
 
 def _typed(query: exp.Expr, relations: Relations) -> Types:
-    hoist_first_joins(query)
     expand_stars(query, relations, scopes_in(query))
     return Types(query, relations)

@@ -89,7 +89,7 @@ def expand_views(statement: Part | WithWrites, relations: Relations) -> Part | W
 
 
 def _refuse_locks(statement: Query, relations: Relations) -> None:
-    for table in tables_in(statement.tree) if statement.locks else ():
+    for table in tables_in(statement.tree) if statement.lock else ():
         name = table_name(table)
         if relations[name.parts].view is not None:
             raise SQLError(
@@ -252,7 +252,7 @@ def _named(tree: exp.Expr, full_names: Mapping[tuple[str, ...], tuple[str, ...]]
 
 
 def _starred(tree: exp.Expr, relations: Relations) -> Iterator[Edit]:
-    stars = Stars(scopes_in(tree), relations, settled=True)
+    stars = Stars(scopes_in(tree), relations)
     for star in find_all(tree, exp.Star):
         item = star.parent if isinstance(star.parent, exp.Column) else star
         select = item.parent

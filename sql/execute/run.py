@@ -19,7 +19,6 @@ from ...catalog.leases import DescriptorUnavailable
 from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp
-from ...kvlayer.process.fibre import in_slices
 from ...kvlayer.timestamp import unix_us
 from ...kvlayer.txn import Transaction
 from ..access.key_access import KeyAccess
@@ -33,7 +32,7 @@ from ..introspection.registry import Introspection
 from ..lower.transpile import TableScan
 from ..plan.needs import Needs, needs_of, with_locks
 from ..plan.planner import plan_statement
-from ..plan.plans import DeletePlan, InsertPlan, Plan, SelectPlan, UpdatePlan, WithPlan, engine_of
+from ..plan.plans import DeletePlan, InsertPlan, Plan, SelectPlan, UpdatePlan, WithPlan
 from ..results.as_of import resolve_as_of
 from ..results.results import Result, ResultColumn, Row, listing
 from ..results.table_reads import Images, Source, Trace
@@ -143,7 +142,7 @@ async def _run_planned(execution: Execution, opened: OpenTransaction | None) -> 
     statement = execution.statement
     if isinstance(statement, statements.Query):
         as_of = statement.as_of
-        if statement.locks and opened is None:
+        if statement.lock is not None and opened is None:
             return await attempts(execution.services, lambda scope: _lock(execution, scope))
         if opened is None:
             return await attempts(execution.services, lambda scope: _query(execution, as_of, scope))
@@ -292,17 +291,6 @@ def _bindings(
 # Plans
 
 
-async def explain(execution: Execution, reader: Transaction) -> Plan:
-    """The plan that a statement would have now."""
-    services, statement = execution.services, execution.statement
-    with LeaseScope(services.leases) as scope:
-        await reader.started()
-        at = reader.read_timestamp
-        resolver = Resolver(services, execution.database, reader, scope, at, reader)
-        relations, _, _ = await bound(resolver, execution.user, statement, lengthy=True)
-        return await in_slices(lambda: plan_statement(statement, relations))
-
-
 async def _plan(
     execution: Execution, scope: LeaseScope, at: Timestamp, transaction: Transaction | None
 ) -> Plan:
@@ -410,7 +398,9 @@ async def run_explain(
 ) -> Result:
     """EXPLAIN of a statement, which with `analyze` is carried out: in the open transaction, or by
     itself. `reader` sees the tables that the statement will."""
-    plan = await explain(execution, reader)
+    with LeaseScope(execution.services.leases) as scope:
+        await reader.started()
+        plan = await _plan(execution, scope, reader.read_timestamp, reader)
     if not analyze:
         return explained(plan, execution.services.images)
     trace = Trace(execution.services.store.clock.wall)
@@ -420,47 +410,26 @@ async def run_explain(
 
 
 def explained(plan: Plan, images: Images | None) -> Result:
-    """The plan as it would be carried out now; that of a WITH that writes, part by part."""
-    if isinstance(plan, WithPlan):
-        return _result([row for part in plan.parts for row in _part_rows(part, images)])
-    return _result(_plan_rows(plan, images))
-
-
-def _part_rows(
-    part: SelectPlan | InsertPlan | UpdatePlan | DeletePlan, images: Images | None
-) -> list[Row]:
-    told = "SELECT"
-    if not isinstance(part, SelectPlan):
-        told = f"{_VERBS[type(part)]} {part.descriptor.name}"
-    return [("part", told), *_plan_rows(part, images, only_read=True)]
-
-
-_VERBS = {InsertPlan: "INSERT INTO", UpdatePlan: "UPDATE", DeletePlan: "DELETE FROM"}
-
-
-def _plan_rows(plan: Plan, images: Images | None, *, only_read: bool = False) -> list[Row]:
-    """Returns the engine and the plan's tables; with `only_read` the tables that it reads."""
-    rows: list[Row] = [("engine", engine_of(plan).value)]
+    """The plan as it would be carried out now: the engine of its last part, and its tables."""
+    rows: list[Row] = [("engine", _engine(plan))]
     found, access = _reads(plan)
     scans = {scan.descriptor.id: scan for scan in found}
     accesses = [access, *(scan.access for scan in found)]
     indexes = {each.descriptor.id: each.index.name for each in accesses if each and each.secondary}
     for table in plan.relations:
-        if only_read and table.id not in scans and table.id not in indexes:
-            continue
         rows.append(("table", table.name))
         scan = scans.get(table.id)
         if scan is not None:
             rows.append(("read", _source(scan, images).value))
         if table.id in indexes:
             rows.append(("index", indexes[table.id]))
-    return rows
+    return _result(rows)
 
 
 def analyzed(plan: Plan, trace: Trace, result: Result, milliseconds: float) -> Result:
     """Returns EXPLAIN ANALYZE's rows for a statement that has run: reads in their order, then
     DuckDB's time, counts and the total."""
-    engine = engine_of(plan).value
+    engine = _engine(plan)
     if trace.duckdb_milliseconds is not None and not engine.startswith("duckdb"):
         engine = f"{engine}, then duckdb"  # a key range turned out to be long
     rows: list[Row] = [("engine", engine)]
@@ -487,16 +456,37 @@ def _source(scan: TableScan, images: Images | None) -> Source:
         return Source.VIRTUAL
     if images is not None and images.holds(table):
         return Source.CACHE
-    if scan.access is None:
-        return Source.SCAN
-    if scan.access.secondary:
-        return Source.INDEX if scan.covered else Source.INDEX_JOIN
-    return Source.SPANS
+    return Source.SCAN if scan.access is None else scan.access.source(covered=scan.covered)
+
+
+def _engine(plan: Plan) -> str:
+    """Returns the engine that reads for a plan."""
+    match plan:
+        case WithPlan(main=main):
+            return _engine(main)
+        case InsertPlan(query=query) if query is not None:
+            return _engine(query)
+        case SelectPlan(native=native) if native is not None:
+            return _native(native.access, covered=native.covered)
+        case UpdatePlan(finder=finder) | DeletePlan(finder=finder) if finder.access is not None:
+            return _native(finder.access, covered=False)
+        case InsertPlan():
+            return _POINTS
+    return "duckdb over a snapshot"
+
+
+_POINTS = "native: point reads"
+
+
+def _native(access: KeyAccess, *, covered: bool) -> str:
+    return _POINTS if access.points else f"native: {access.source(covered=covered).value}"
 
 
 def _reads(plan: Plan) -> tuple[Sequence[TableScan], KeyAccess | None]:
     """The table scans of a plan that DuckDB reads, and the access of what is read by key."""
     match plan:
+        case WithPlan(parts=parts, main=main):
+            return [scan for part in parts for scan in _reads(part)[0]], _reads(main)[1]
         case SelectPlan(native=None, analytic=analytic):
             return analytic.scans, None
         case SelectPlan(native=native) if native is not None:

@@ -35,7 +35,7 @@ from ..builtins.documents.calls import (
 from ..builtins.known_functions import operand_of
 from ..builtins.macros import PREFIX, cast_to
 from ..builtins.signatures import type_name
-from ..syntax.trees import error_at, find_all, is_natural, stepping, unsupported, walk
+from ..syntax.trees import error_at, find_all, stepping, unsupported, walk
 from .aggregates import around
 from .arrays import ELEMENT
 from .meaning import rewritten
@@ -410,9 +410,8 @@ def _compared_types(node: exp.Expr, types: Types) -> list[ColumnType | None]:
     match node:
         case exp.Join():
             names = [part.name.lower() for part in node.args.get("using") or ()]
-            natural = is_natural(node)
-            found = types.columns_in(node.this) or [] if names or natural else []
-            return [type for name, type in found if natural or name in names]
+            found = types.columns_in(node.this) or [] if names else []
+            return [type for name, type in found if name in names]
         case exp.SetOperation():
             compares = not isinstance(node, exp.Union) or node.args.get("distinct")
             return types.columns_of(node)[1] if compares else []

@@ -5,13 +5,14 @@ DuckDB knows of no keys, and those of documents' elements.
                                                      GROUP BY c.id, c.email, c.name
 
 A group has one row of the table, or none of an outer join, and so one value of each of its columns:
-the groups stay the same. As in PostgreSQL the key is a primary one and whole, and the table is
-named in the FROM clause of the very query that groups.
+the groups stay the same, whichever columns join them: those that the query names outside of
+aggregates. As in PostgreSQL the key is a primary one and whole, and the table is named in the FROM
+clause of the very query that groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
@@ -19,7 +20,7 @@ from sqlglot.optimizer.scope import Scope as QueryScope
 
 from ..analyze.binder import Relations, descriptor_of
 from ..analyze.columns.output_columns import Sources, owner_of, sources_in
-from ..syntax.trees import CALLED, find_all, folded
+from ..syntax.trees import CALLED, find_all, folded, paced
 
 
 def group_by_keys(query: exp.Expr, relations: Relations, scopes: Sequence[QueryScope]) -> None:
@@ -31,7 +32,7 @@ def group_by_keys(query: exp.Expr, relations: Relations, scopes: Sequence[QueryS
         if isinstance(select, exp.Select):
             group = select.args.get("group")
             if group is not None and _plain_columns(group):
-                _complete(select, group, scope, sources_in(scope, relations))
+                _complete(select, group, sources_in(scope, relations))
 
 
 def _plain_columns(group: exp.Group) -> bool:
@@ -40,26 +41,27 @@ def _plain_columns(group: exp.Group) -> bool:
     return group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is None
 
 
-def _complete(select: exp.Select, group: exp.Group, scope: QueryScope, sources: Sources) -> None:
+def _complete(select: exp.Select, group: exp.Group, sources: Sources) -> None:
     grouped = {
         owner_of(column, sources)
         for column in (_meant(item, select, sources) for item in group.expressions)
         if isinstance(column, exp.Column)
     }
-    dependent = [
-        alias
+    dependent = {
+        alias: table
         for alias, table in sources.items()
         if table is not None
         and table.view is None
+        and table.key_columns
         and {(alias, key.name) for key in table.key_columns} <= grouped
-    ]
-    if not dependent:
-        return
-    named = [column.copy() for column in group.expressions]
-    for column in _used(select, scope):
-        source = owner_of(column, sources)
-        depends = source is not None and source[0] in dependent and source not in grouped
-        if depends and column not in named:
+    }
+    named = list(group.expressions)
+    for column in paced(select.walk(prune=_in_aggregate)) if dependent else ():
+        owner = owner_of(column, sources)
+        table = None if owner is None or owner in grouped else dependent.get(owner[0])
+        if owner is None or table is None or table.find_column(owner[1]) is None:
+            continue
+        if column not in named:
             named.append(column.copy())
     group.set("expressions", named)
 
@@ -78,19 +80,6 @@ def _meant(item: exp.Expr, select: exp.Select, sources: Sources) -> exp.Expr | N
             named = [part for part in select.expressions if isinstance(part, exp.Alias)]
             return next((part.this for part in named if folded(part.args["alias"]) == name), item)
     return item
-
-
-def _used(select: exp.Select, scope: QueryScope) -> Iterator[exp.Column]:
-    """The columns that stand behind the grouping, those of this query in inner ones too."""
-    inner = {id(column) for each in scope.subquery_scopes for column in each.external_columns}
-    clauses = [select.args.get(name) for name in ("having", "order", "distinct", "qualify")]
-    clauses += [*select.expressions, *(select.args.get("windows") or ())]
-    for clause in clauses:
-        for node in clause.walk(prune=_in_aggregate) if clause is not None else ():
-            if isinstance(node, exp.Column) and (
-                id(node) in inner or node.find_ancestor(exp.Query) is select
-            ):
-                yield node
 
 
 def _in_aggregate(node: exp.Expr) -> bool:

@@ -40,7 +40,7 @@ from ..analyze.binder import Relations, scopes_in, tables_in
 from ..analyze.calls.client_functions import CLIENT_NODES, client_fact
 from ..analyze.calls.row_calls import is_sequence_call, refuse_session_call
 from ..analyze.columns.output_columns import column_origins, output_name
-from ..analyze.columns.stars import expand_stars, hoist_first_joins
+from ..analyze.columns.stars import expand_stars
 from ..analyze.types.conversions import literal_cast
 from ..analyze.types.resolution import operands as compared_with
 from ..analyze.types.resolution import resolve_types
@@ -57,7 +57,6 @@ from ..syntax.trees import (
     find_all,
     folded,
     folded_alias,
-    is_natural,
     position_of,
     stepping,
     table_name,
@@ -99,14 +98,6 @@ class TableScan:
         return broad_schema(self.descriptor, self.places)
 
 
-@dataclass(frozen=True, slots=True)
-class TypedParameter:
-    """A parameter of the DuckDB statement; `type` is what it is cast to, if it is known."""
-
-    scalar: scalars.Scalar
-    type: ColumnType | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyticSelect:
     """A query for DuckDB, in its dialect, over registered snapshots.
@@ -120,7 +111,7 @@ class AnalyticSelect:
 
     sql: str
     scans: tuple[TableScan, ...]
-    parameters: tuple[TypedParameter, ...]
+    parameters: tuple[scalars.Scalar, ...]
     positions: Mapping[str, int]
     declared: tuple[ColumnType | None, ...] = ()
     origins: tuple[Origin | None, ...] = ()
@@ -134,14 +125,10 @@ class AnalyticSelect:
 
 @dataclass(frozen=True, slots=True)
 class Piecewise:
-    """A query of one table that treats each row by itself and returns `limit` rows at most.
-
-    `ordered` says that ORDER BY names leading columns of the primary key: pieces are read in key
-    order, and each is sorted by itself.
-    """
+    """A query of one table that treats each row by itself and returns `limit` rows at most. Where
+    it is ordered, by leading columns of the primary key, each piece is sorted by itself."""
 
     limit: scalars.Scalar | None
-    ordered: bool
 
 
 NO_ACCESSES: Final[Mapping[str, KeyAccess]] = MappingProxyType({})
@@ -158,7 +145,6 @@ def transpile(
         if (slot := node.meta.get(scalars.SLOT)) is not None
     }
     query = _as_query(copied(tree))
-    hoist_first_joins(query)
     scopes = scopes_in(query)
     expand_stars(query, relations, scopes)
     group_by_keys(query, relations, scopes)
@@ -279,28 +265,28 @@ class _Parameters:
     one parameter: GROUP BY must see the same expression twice."""
 
     def __init__(self) -> None:
-        self.found: list[TypedParameter] = []
+        self.found: list[scalars.Scalar] = []
         self._known: dict[tuple[object, ...], int] = {}
 
     def typed(
         self, scalar: scalars.Scalar, type: ColumnType, said: tuple[str, ...] = ()
     ) -> exp.Expr:
         """A scalar as a value of a type; those that are `said` alike are one."""
-        return _cast(self._once(said, scalar, type) if said else self.constant(scalar, type), type)
+        return _cast(self._once(said, scalar) if said else self.constant(scalar, type), type)
 
     def plain(self, tree: exp.Parameter) -> exp.Expr:
         """A parameter as the client gave it."""
-        return self._once(("plain", tree.this.this), scalars.compile_scalar(tree, {}), None)
+        return self._once(("plain", tree.this.this), scalars.compile_scalar(tree, {}))
 
     def numeric(self, tree: exp.Parameter, type: ColumnType) -> exp.Expr:
         """A parameter as a bare DECIMAL, which drops no digit of it."""
         given = scalars.coerced(scalars.compile_scalar(tree, {}), type)
-        return _cast(self._once(("numeric", tree.this.this), given, type), type)
+        return _cast(self._once(("numeric", tree.this.this), given), type)
 
     def now(self, tree: exp.Expr, type: ColumnType) -> exp.Expr:
-        return _cast(self._once(("now", type.kind), scalars.compile_scalar(tree, {}), type), type)
+        return _cast(self._once(("now", type.kind), scalars.compile_scalar(tree, {})), type)
 
-    def kept_in(self, query: exp.Expr) -> tuple[TypedParameter, ...]:
+    def kept_in(self, query: exp.Expr) -> tuple[scalars.Scalar, ...]:
         """Returns the parameters that the query still has, numbered anew: pg_typeof() of a literal
         leaves none, and DuckDB wants no value that it does not use."""
         places = [node for node in find_all(query, exp.Parameter) if node.args.get("_ours")]
@@ -315,13 +301,11 @@ class _Parameters:
             key: tuple[object, ...] = (type, repr(scalars.constant_datum(scalar)))
         except scalars.NotNative:
             key = (len(self.found),)
-        return self._once(key, scalar, type)
+        return self._once(key, scalar)
 
-    def _once(
-        self, key: tuple[object, ...], scalar: scalars.Scalar, type: ColumnType | None
-    ) -> exp.Expr:
+    def _once(self, key: tuple[object, ...], scalar: scalars.Scalar) -> exp.Expr:
         if key not in self._known:
-            self.found.append(TypedParameter(scalar, type))
+            self.found.append(scalar)
             self._known[key] = len(self.found)
         return exp.Parameter(this=exp.Literal.number(self._known[key]), _ours=True)
 
@@ -492,10 +476,10 @@ def _scanned(scan: TableScan, alias: exp.TableAlias) -> exp.Expr:
 
 
 def names_used(query: exp.Query) -> tuple[set[str], bool]:
-    """Returns every name that may be of a column, and whether a star or NATURAL takes all."""
+    """Returns every name that may be of a column, and whether a star takes all."""
     names = {folded(node) for node in find_all(query, exp.Identifier)}
     starred = any(not isinstance(star.parent, exp.Count) for star in find_all(query, exp.Star))
-    return names, starred or any(map(is_natural, find_all(query, exp.Join)))
+    return names, starred
 
 
 def _name_columns(query: exp.Query) -> None:
@@ -534,11 +518,7 @@ def _name_items(select: exp.Select) -> None:
 
 def parameter_values(select: AnalyticSelect, bindings: scalars.Bindings) -> list[object]:
     """Returns DuckDB's parameters. Times go as text, which the cast reads back exactly."""
-    values = []
-    for parameter in select.parameters:
-        value = parameter.scalar.value(bindings)
-        values.append(_as_parameter(value))
-    return values
+    return [_as_parameter(parameter.value(bindings)) for parameter in select.parameters]
 
 
 def _as_parameter(value: object) -> object:

@@ -24,7 +24,6 @@ from ..syntax.statements import (
 )
 from ..syntax.trees import (
     E,
-    alias_named,
     error_at,
     find_all,
     folded,
@@ -38,9 +37,6 @@ from .cursor import syntax_error
 from .lexer import like
 from .queries import cut_row_locks, parse_query, parse_tree, word_at
 
-_SOURCES = (TokenType.VALUES, TokenType.SELECT, TokenType.WITH)
-"""First words of the source of an INSERT, which may also begin with a parenthesis."""
-
 
 def parse_insert(text: str, tokens: list[Token]) -> Insert | WithWrites:
     """Parses INSERT or UPSERT. Raises SQLError."""
@@ -50,7 +46,7 @@ def parse_insert(text: str, tokens: list[Token]) -> Insert | WithWrites:
         raise syntax_error(text, near.start, near.end + 1, hint="Expected INTO.")
     tokens = plain_inserts(tokens)
     rows = rows_behind(text, tokens)
-    tree = parse_tree(text, _enclosed_values(tokens))
+    tree = parse_tree(text, tokens)
     if not isinstance(tree, exp.Insert):
         raise syntax_error(text, first.start, first.end + 1)
     if rows is not None:
@@ -59,30 +55,8 @@ def parse_insert(text: str, tokens: list[Token]) -> Insert | WithWrites:
     return _behind_locks(text, tree, tokens) or insert_of(tree, tokens)
 
 
-def _enclosed_values(tokens: list[Token]) -> list[Token]:
-    """Returns the tokens of an INSERT with another pair of parentheses around `(VALUES (…), …)`:
-    sqlglot would take it for a list of columns, and reads nothing behind its rows."""
-    depth, opening = 0, -1
-    for place, token in enumerate(tokens):
-        kind = token.token_type
-        if kind == TokenType.L_PAREN:
-            begun = [each.token_type for each in tokens[place + 1 : place + 3]]
-            if depth == 0 and begun == [TokenType.VALUES, TokenType.L_PAREN]:
-                opening = place
-            depth += 1
-        elif kind == TokenType.R_PAREN:
-            depth -= 1
-            if depth == 0 and opening >= 0:
-                inner = tokens[opening : place + 1]
-                return [*tokens[:opening], inner[0], *inner, inner[-1], *tokens[place + 1 :]]
-        elif depth == 0 and kind in _SOURCES:
-            return tokens
-    return tokens
-
-
 def parse_change(text: str, tokens: list[Token]) -> Update | Delete | WithWrites:
     """Parses UPDATE or DELETE. Raises SQLError."""
-    _refuse_current_of(tokens)
     tree = parse_tree(text, tokens)
     if (locking := _behind_locks(text, tree, tokens)) is not None:
         return locking
@@ -278,23 +252,11 @@ def _refuse_limit(tree: exp.Expr) -> None:
             )
 
 
-def _refuse_current_of(tokens: list[Token]) -> None:
-    words = [token.text.lower() for token in tokens]
-    for place in range(len(words) - 3):
-        if words[place : place + 3] == ["where", "current", "of"]:
-            raise unsupported(
-                "WHERE CURRENT OF",
-                tokens[place].start + 1,
-                "A cursor holds the rows as they were. Name the row by its key.",
-            )
-
-
 # SET and ON CONFLICT: pairs of a column and its new value.
 #
-#     SET a = 1, (b, c) = (2, DEFAULT), (d, e) = (SELECT x, y FROM u)
+#     SET a = 1, (b, c) = (2, DEFAULT)
 #
-# are five assignments; the last two each have a subquery of one column. An assignment to a part of
-# a column, `f[2] = 1`, is refused.
+# are three assignments. An assignment to a part of a column, `f[2] = 1`, is refused.
 
 
 Assigned = tuple[exp.Column, exp.Expr]
@@ -333,31 +295,13 @@ def _values(value: exp.Expr, count: int) -> Sequence[exp.Expr]:
             return list(value.expressions)
         case exp.Anonymous() if value.name.upper() == "ROW":
             return list(value.expressions)
-        case exp.Subquery():
-            return [_item_of(value, place, count) for place in range(count)]
     if count == 1:
         return [value]
-    raise error_at(
+    raise unsupported(
+        "SET of several columns to what is no list of values",
         value,
-        "0A000",
-        "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
+        "SET a = (SELECT …), b = (SELECT …), or SET a = s.a, b = s.b FROM (SELECT …) AS s.",
     )
-
-
-def _item_of(query: exp.Subquery, place: int, count: int) -> exp.Expr:
-    """The query with only its column number `place`: the value of one of several targets."""
-    select = query.this
-    plain = isinstance(select, exp.Select) and not select.args.get("distinct")
-    if plain and not any(item.find(exp.Star) for item in select.expressions):
-        if len(select.expressions) != count:
-            raise error_at(query, "42601", "number of columns does not match number of values")
-        if not select.args.get("order"):
-            single = query.copy()
-            single.this.set("expressions", [select.expressions[place].copy()])
-            return single
-    names = [f"item{number}" for number in range(count)]
-    inner = exp.Subquery(this=select.copy(), alias=alias_named("items", names))
-    return exp.Subquery(this=exp.select(exp.column(names[place], quoted=True)).from_(inner))
 
 
 def parse_conflict(clause: exp.Expr, position: int | None) -> OnConflict:
@@ -488,7 +432,7 @@ def _with_steps(text: str, tree: exp.Expr, tokens: list[Token]) -> WithWrites:
     for cte in _hoisted(tree, ctes):
         name = folded(cte.args["alias"].this)
         for step in steps:
-            _read_step(cte.this, step.name)
+            _read_step(cte.this, step)
         if not isinstance(cte.this, _WRITES) and not cte.this.args.get("locks"):
             reading.append(cte)
             continue
@@ -506,7 +450,7 @@ def _with_steps(text: str, tree: exp.Expr, tokens: list[Token]) -> WithWrites:
         else:
             steps.append(made)
     for step in steps:
-        _read_step(tree, step.name)
+        _read_step(tree, step)
     if isinstance(tree, _WRITES):
         _give(tree, reading)
         return WithWrites(steps=tuple(steps), main=_part_of(tree, tokens))
@@ -526,8 +470,7 @@ def _part_of(tree: exp.Expr, tokens: list[Token]) -> Query | Insert | Update | D
             return update_of(tree, tokens)
         case exp.Delete():
             return delete_of(tree, tokens)
-    locks = cut_row_locks(tree, word_at(tokens, "for"))
-    return Query(tree=tree, as_of=None, locks=locks)
+    return Query(tree=tree, as_of=None, lock=cut_row_locks(tree, word_at(tokens, "for")))
 
 
 def _refuse_written(tree: exp.Expr, writing: Sequence[WritingStep]) -> None:
@@ -551,14 +494,19 @@ def _give(tree: exp.Expr, ctes: list[exp.CTE]) -> None:
         tree.set("with_", exp.With(expressions=[cte.copy() for cte in (*ctes, *own)]))
 
 
-def _read_step(tree: exp.Expr, name: str) -> None:
-    """Points what reads the CTE of that name to the step's table."""
+def _read_step(tree: exp.Expr, step: WritingStep) -> None:
+    """Points what reads the CTE of a step's name to the step's table. Raises SQLError 0A000 where
+    the step returns nothing."""
+    name, written = step.name, step.statement
     target = tree.this if isinstance(tree, _WRITES) else None
     for table in list(find_all(tree, exp.Table)):
         if table is target or (isinstance(target, exp.Schema) and table is target.this):
             continue
         plain = isinstance(table.this, exp.Identifier) and table.args.get("db") is None
         if plain and folded(table.this) == name and not is_cte(table, name):
+            if not isinstance(written, Query) and not written.returning:
+                message = f'WITH query "{name}" does not have a RETURNING clause'
+                raise error_at(table, "0A000", message)
             table.set("db", exp.to_identifier(STEPS, quoted=True))
 
 

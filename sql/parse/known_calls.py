@@ -92,6 +92,7 @@ _REFUSED = {
     ),
     **dict.fromkeys(("num_nulls", "num_nonnulls"), "(a IS NULL)::INT8 + (b IS NULL)::INT8 counts."),
     "pg_has_role": "pg_auth_members lists who is a member of which role.",
+    "values": "INSERT INTO t VALUES (…) has no parentheses around VALUES.",
     "div": "trunc(a / b) is the whole part of a quotient.",
     "date_bin": "date_trunc() cuts a moment to its unit.",
     **dict.fromkeys(("jsonb_pretty", "jsonb_strip_nulls"), "Clients write documents."),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import chain
 
 from sqlglot import exp
 from sqlglot.errors import ParseError
@@ -159,18 +160,18 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
         elif not select.expressions:
             end = tokens[-1].end + 1
             raise syntax_error(text, end, end, hint="Expected a list of expressions.")
-    locks = cut_row_locks(tree, word_at(tokens, "for")) if exp.Lock in kinds else ()
+    lock = cut_row_locks(tree, word_at(tokens, "for")) if exp.Lock in kinds else None
     if exp.Into in kinds:
         raise unsupported(
             "SELECT INTO", word_at(tokens, "into"), "CREATE TABLE … AS makes a table of a query."
         )
-    if locks and as_of is not None:
+    if lock is not None and as_of is not None:
         raise SQLError(
             "25006",
             "cannot execute SELECT FOR UPDATE in the past",
             position=as_of.position,
         )
-    return Query(tree=tree, as_of=as_of, locks=locks)
+    return Query(tree=tree, as_of=as_of, lock=lock)
 
 
 _WHEN = {None: WhenLocked.WAIT, True: WhenLocked.NOWAIT, False: WhenLocked.SKIP}
@@ -182,8 +183,9 @@ _NEVER_LOCKED = {
 }
 
 
-def cut_row_locks(tree: exp.Expr, position: int | None) -> tuple[RowLock, ...]:
-    """Takes the locking clauses off a query. Raises SQLError 0A000 where they mean nothing."""
+def cut_row_locks(tree: exp.Expr, position: int | None) -> RowLock | None:
+    """Takes the locking clauses off a query. Raises SQLError 0A000 where they mean nothing, and for
+    clauses that differ in more than their tables."""
     clauses = tree.args.get("locks") or []
     if sum(1 for _ in find_all(tree, exp.Lock)) > len(clauses):
         raise SQLError(
@@ -193,7 +195,7 @@ def cut_row_locks(tree: exp.Expr, position: int | None) -> tuple[RowLock, ...]:
             hint="Write the clause at the end of the statement.",
         )
     if not clauses:
-        return ()
+        return None
     if not isinstance(tree, exp.Select) or tree.args.get("from_") is None:
         raise SQLError(
             "0A000",
@@ -207,16 +209,17 @@ def cut_row_locks(tree: exp.Expr, position: int | None) -> tuple[RowLock, ...]:
         raise SQLError(
             "0A000", "FOR UPDATE is not allowed with aggregate functions", position=position
         )
-    locks = tuple(
-        RowLock(
-            mode=LockMode.EXCLUSIVE if clause.args.get("update") else LockMode.SHARED,
-            when_locked=_WHEN[clause.args.get("wait")],
-            tables=tuple(table.name for table in clause.expressions),
-        )
-        for clause in clauses
-    )
+    said = {(bool(clause.args.get("update")), clause.args.get("wait")) for clause in clauses}
+    if len(said) > 1:
+        raise unsupported("several kinds of row locks", position, "Write FOR UPDATE OF a, b.")
+    ((exclusive, wait),) = said
+    named = [[table.name for table in clause.expressions] for clause in clauses]
     tree.set("locks", None)
-    return locks
+    return RowLock(
+        mode=LockMode.EXCLUSIVE if exclusive else LockMode.SHARED,
+        when_locked=_WHEN[wait],
+        tables=tuple(chain(*named)) if all(named) else (),
+    )
 
 
 def parse_as_of(text: str, tokens: list[Token], index: int) -> tuple[AsOf, int]:
@@ -318,6 +321,8 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
         elif kind == TokenType.EQ:
             if token.text != "=":
                 raise syntax_error(text, token.start, token.end + 1)
+        elif kind == TokenType.NATURAL:
+            raise unsupported("NATURAL JOIN", token.start + 1, "JOIN … USING (…) names columns.")
         elif token.text == "@":
             raise unsupported(
                 "the operator @", token.start + 1, "abs(x) is the absolute value of a number."
@@ -356,6 +361,7 @@ _SUSPECT = frozenset(
         TokenType.COMMA,
         TokenType.EQ,
         TokenType.L_PAREN,
+        TokenType.NATURAL,
         TokenType.PARAMETER,
         TokenType.PLACEHOLDER,
     }

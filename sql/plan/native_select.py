@@ -219,7 +219,7 @@ def piecewise(tree: exp.Expr, relations: Relations) -> Piecewise | None:
     order = tree.args.get("order")
     if order is not None and (source is None or not _in_key_order(tree, source, relations)):
         return None
-    return Piecewise(limit, order is not None)
+    return Piecewise(limit)
 
 
 def _over_one_table(tree: exp.Expr) -> bool:

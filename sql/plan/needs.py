@@ -49,27 +49,21 @@ Needs = tuple[Need, ...]
 def needs_of(statement: PlannedStatement, tables: NamedTables, relations: Relations) -> Needs:
     """Returns the privileges that a statement needs on the tables that it names; those of locks
     are known with its plan: `with_locks`."""
-    wanted: dict[int, int] = {}
-    by_id = {table.id: table for table in relations.values()}
+    found: list[Need] = []
     for name in tables.read:
-        _want(wanted, relations[name.parts], Privilege.SELECT)
+        found += needs_on(relations[name.parts], Privilege.SELECT)
     for part in parts_of(statement):
         if not isinstance(part, Query):
-            _want(wanted, relations[part.table.parts], _writing(part))
-    own = tuple(
-        need
-        for table_id, privileges in wanted.items()
-        for need in needs_on(by_id[table_id], privileges)
-    )
-    return own + tuple(_needs_of_views(relations))
+            found += needs_on(relations[part.table.parts], _writing(part))
+    return tuple(dict.fromkeys([*found, *_needs_of_views(relations)]))
 
 
 def with_locks(needs: Needs, plan: Plan) -> Needs:
     """Returns a statement's needs with those of the rows that its plan locks."""
     for part in plan.parts if isinstance(plan, WithPlan) else (plan,):
         if isinstance(part, SelectPlan) and part.locking is not None:
-            for locked in part.locking.tables:
-                needs += tuple(needs_on(locked.descriptor, Privilege.UPDATE))
+            for table in part.locking.tables:
+                needs += tuple(needs_on(table, Privilege.UPDATE))
     return needs
 
 
@@ -80,10 +74,6 @@ def _needs_of_views(relations: Relations) -> Iterable[Need]:
         for name in names_in(view):
             for need in needs_on(relations[name.parts], Privilege.SELECT):
                 yield replace(need, view=view.id)
-
-
-def _want(wanted: dict[int, int], table: TableDescriptor, privileges: int) -> None:
-    wanted[table.id] = wanted.get(table.id, 0) | int(privileges)
 
 
 def _writing(statement: Insert | Update | Delete) -> Privilege:
@@ -118,7 +108,7 @@ def needs_on(table: TableDescriptor, privileges: int) -> Iterable[Need]:
         return
     if privileges & _WRITES:
         refuse_other_writers(table)
-    yield Need(privileges, securable(table))
+    yield Need(int(privileges), securable(table))
     schema = Securable(SecurableKind.SCHEMA, table.schema_id, "", (table.database_id,))
     yield Need(int(Privilege.USAGE), schema)
 

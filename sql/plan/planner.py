@@ -9,7 +9,6 @@ from sqlglot import exp
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.system_tables import FIRST_USER_ID
-from ...catalog.rows.row_codec import codec_for
 from ...catalog.values.errors import SQLError
 from ...kvlayer.transaction_modes import WhenLocked
 from ..access.key_access import KeyAccess, best_access
@@ -54,7 +53,7 @@ from . import plans
 from .conflict_plan import plan_conflict
 from .drawn_items import split_items
 from .native_select import native_select, piecewise, row_count
-from .returning import projection, refuse_others, refuse_unreturned, returned_table
+from .returning import projection, refuse_others, returned_table
 from .scan_accesses import scan_accesses
 
 _WRITING = {
@@ -74,7 +73,6 @@ def plan_statement(statement: PlannedStatement, relations: Relations) -> plans.P
 
 
 def _with_writes(statement: WithWrites, relations: Relations) -> plans.WithPlan:
-    refuse_unreturned(statement)
     known = dict(relations)
     steps: list[plans.StepPlan] = []
     for number, step in enumerate(statement.steps, start=1):
@@ -109,11 +107,12 @@ def _plan_part(
     bind_enum_casts(statement, relations)
     try:
         match statement:
-            case Query(tree=tree, locks=()):
+            case Query(tree=tree, lock=None):
                 return plan_select(tree, relations)
-            case Query(tree=tree, locks=locks):
+            case Query(tree=tree, lock=lock):
+                assert lock is not None
                 tree = written_out(tree)
-                locking = plan_locking(tree, locks, relations)
+                locking = plan_locking(tree, lock, relations)
                 return replace(plan_select(tree, relations), locking=locking)
             case Insert():
                 return _insert(statement, relations)
@@ -200,7 +199,6 @@ def _insert(statement: Insert, relations: Relations) -> plans.InsertPlan:
     return plans.InsertPlan(
         relations=tuple(relations.values()),
         descriptor=descriptor,
-        codec=codec_for(descriptor),
         mode=statement.mode,
         rows=rows,
         constants=constants,
@@ -319,7 +317,6 @@ def _finder(
         analytic = transpile(query, relations, scan_accesses(query, relations))
     return plans.RowFinder(
         descriptor=descriptor,
-        codec=codec_for(descriptor),
         access=access,
         predicates=predicates if access is not None else (),
         analytic=analytic,
@@ -345,24 +342,19 @@ def _finding(
     return with_ctes(query, statement.ctes)
 
 
-def plan_locking(
-    tree: exp.Expr, locks: Sequence[RowLock], relations: Relations
-) -> plans.LockingPlan | None:
+def plan_locking(tree: exp.Expr, lock: RowLock, relations: Relations) -> plans.LockingPlan:
     """The locking part of a query's plan. Raises SQLError."""
-    if not locks:
-        return None
     assert isinstance(tree, exp.Select), tree
-    tables = _locked_tables(tree, locks, relations)
+    tables = _locked_tables(tree, lock, relations)
     keyed = tree.copy()
-    for number, (alias, locked) in enumerate(tables):
-        for column in locked.descriptor.key_columns:
+    for number, (alias, locked) in enumerate(tables.items()):
+        for column in locked.key_columns:
             key = exp.column(column.name, table=alias, quoted=True)
             keyed.append(
                 "expressions", exp.alias_(key, f"locked {number} {column.name}", quoted=True)
             )
     limit = offset = None
-    skips = any(locked.when_locked is WhenLocked.SKIP for _, locked in tables)
-    if skips:
+    if lock.when_locked is WhenLocked.SKIP:
         # Rows that are skipped must not count: the limit is applied behind the locking.
         try:
             limit, offset = row_count(tree.args.get("limit")), row_count(tree.args.get("offset"))
@@ -373,7 +365,9 @@ def plan_locking(
         keyed.set("limit", None)
         keyed.set("offset", None)
     return plans.LockingPlan(
-        tables=tuple(locked for _, locked in tables),
+        tables=tuple(tables.values()),
+        mode=lock.mode,
+        when_locked=lock.when_locked,
         analytic=transpile(keyed, relations, scan_accesses(tree, relations)),
         limit=limit,
         offset=offset,
@@ -381,30 +375,26 @@ def plan_locking(
 
 
 def _locked_tables(
-    tree: exp.Select, locks: Sequence[RowLock], relations: Relations
-) -> list[tuple[str, plans.LockedTable]]:
-    """The tables that are locked, by alias. Where two clauses name one the stronger counts."""
+    tree: exp.Select, lock: RowLock, relations: Relations
+) -> dict[str, TableDescriptor]:
+    """The tables that are locked, by alias."""
     sources = _sources(tree)
-    found: dict[str, plans.LockedTable] = {}
-    for lock in locks:
-        for name in lock.tables or sources:
-            source = sources.get(name)
-            if source is None:
-                raise SQLError("42P01", f'relation "{name}" in FOR UPDATE clause not found in FROM')
-            if source.args.get("db") is None and is_cte(source, folded(source.this)):
-                continue  # as in Postgres, its rows are no table's
-            descriptor = relations[table_name(source).parts]
-            if is_given(descriptor):
-                continue
-            if descriptor.id < FIRST_USER_ID:
-                what = f'permission denied for table "{descriptor.name}"'
-                raise error_at(source, "42501", what)
-            locked = plans.LockedTable(descriptor, lock.mode, lock.when_locked)
-            known = found.get(name)
-            found[name] = locked if known is None else known.stronger(locked)
+    found: dict[str, TableDescriptor] = {}
+    for name in lock.tables or sources:
+        source = sources.get(name)
+        if source is None:
+            raise SQLError("42P01", f'relation "{name}" in FOR UPDATE clause not found in FROM')
+        if source.args.get("db") is None and is_cte(source, folded(source.this)):
+            continue  # as in Postgres, its rows are no table's
+        descriptor = relations[table_name(source).parts]
+        if is_given(descriptor):
+            continue
+        if descriptor.id < FIRST_USER_ID:
+            raise error_at(source, "42501", f'permission denied for table "{descriptor.name}"')
+        found[name] = descriptor
     if not found:
         raise SQLError("0A000", "FOR UPDATE cannot be applied to a WITH query")
-    return list(found.items())
+    return found
 
 
 def _sources(tree: exp.Select) -> dict[str, exp.Table]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 
 from ...cached import cached_property
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.elements import Index
-from ...catalog.rows.row_codec import RowCodec
 from ...catalog.values.column_types import Datum
 from ...kvlayer.process.fibre import in_slices
 from ...kvlayer.transaction_modes import LockMode, WhenLocked
@@ -20,16 +18,6 @@ from ..lower.transpile import AnalyticSelect
 from ..results.results import ResultColumn
 from ..syntax.statements import InsertMode
 from .drawn_items import DrawnItems
-
-
-class Engine(Enum):
-    """The engine of a statement. The value is printed by EXPLAIN."""
-
-    POINTS = "native: point reads"
-    SPANS = "native: key range scan"
-    INDEX = "native: index scan"
-    INDEX_JOIN = "native: index scan, then rows by primary key"
-    DUCKDB = "duckdb over a snapshot"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,34 +40,17 @@ class NativeSelect:
     offset: Scalar | None
 
 
-@dataclass(frozen=True, slots=True)
-class LockedTable:
-    """A table whose rows a query locks."""
-
-    descriptor: TableDescriptor
-    mode: LockMode
-    when_locked: WhenLocked
-
-    def stronger(self, other: LockedTable) -> LockedTable:
-        """Returns the lock of two clauses on one table: as in Postgres, the less patient wins."""
-        exclusive = LockMode.EXCLUSIVE in (self.mode, other.mode)
-        order = (WhenLocked.WAIT, WhenLocked.SKIP, WhenLocked.NOWAIT)
-        return LockedTable(
-            self.descriptor,
-            LockMode.EXCLUSIVE if exclusive else LockMode.SHARED,
-            max(self.when_locked, other.when_locked, key=order.index),
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockingPlan:
-    """FOR UPDATE and FOR SHARE.
+    """FOR UPDATE and FOR SHARE of the rows of `tables`.
 
     `analytic` is the query with the key columns of each locked table behind its own columns.
     `limit` and `offset` are the query's where rows may be skipped; else `analytic` has them.
     """
 
-    tables: tuple[LockedTable, ...]
+    tables: tuple[TableDescriptor, ...]
+    mode: LockMode
+    when_locked: WhenLocked
     analytic: AnalyticSelect
     limit: Scalar | None
     offset: Scalar | None
@@ -167,7 +138,6 @@ class InsertPlan:
 
     relations: tuple[TableDescriptor, ...]
     descriptor: TableDescriptor
-    codec: RowCodec
     mode: InsertMode
     rows: tuple[tuple[Scalar, ...], ...]
     constants: Constants | None
@@ -194,7 +164,6 @@ class RowFinder:
     """
 
     descriptor: TableDescriptor
-    codec: RowCodec
     access: KeyAccess | None
     predicates: tuple[Predicate, ...]
     analytic: AnalyticSelect | None
@@ -254,30 +223,3 @@ class WithPlan:
 
 
 Plan = SelectPlan | InsertPlan | UpdatePlan | DeletePlan | WithPlan
-
-
-def engine_of(plan: Plan) -> Engine:
-    """Returns the engine that reads for a plan."""
-    match plan:
-        case WithPlan(main=main):
-            return engine_of(main)
-        case SelectPlan(native=None):
-            return Engine.DUCKDB
-        case SelectPlan(native=native):
-            assert native is not None
-            return _engine_by(native.access, covered=native.covered)
-        case InsertPlan(query=None):
-            return Engine.POINTS
-        case InsertPlan(query=query):
-            assert query is not None
-            return engine_of(query)
-        case UpdatePlan(finder=finder) | DeletePlan(finder=finder):
-            if finder.access is None:
-                return Engine.DUCKDB
-            return _engine_by(finder.access, covered=False)
-
-
-def _engine_by(access: KeyAccess, *, covered: bool) -> Engine:
-    if access.secondary:
-        return Engine.INDEX if covered else Engine.INDEX_JOIN
-    return Engine.POINTS if access.points else Engine.SPANS

@@ -20,23 +20,19 @@ from ...catalog.values.type_kinds import TypeKind
 from ..analyze.binder import (
     Relations,
     check_columns,
-    parts_of,
     refuse_sets,
     row_scope,
 )
 from ..analyze.columns.output_columns import origin_of, output_name
 from ..analyze.given_tables import given_table
 from ..analyze.scalars import NotNative, Scalar, coerced, compile_scalar
-from ..parse.dml import STEPS
 from ..results.results import ResultColumn
-from ..syntax.statements import Delete, Query, Update, WithWrites, WritingStep
+from ..syntax.statements import Delete, Update, WritingStep
 from ..syntax.trees import (
-    error_at,
     find_all,
     folded,
     position_of,
     table_name,
-    trees_in,
     unsupported,
 )
 from .plans import Projection
@@ -139,21 +135,3 @@ def returned_table(
     names[: len(step.columns)] = step.columns
     types = [column.type for column in returned]
     return given_table(number, step.name, list(zip(names, types, strict=True)))
-
-
-def refuse_unreturned(statement: WithWrites) -> None:
-    """Raises SQLError 0A000 where a step is read that returns nothing."""
-    silent = {
-        step.name
-        for step in statement.steps
-        if not isinstance(step.statement, Query) and not step.statement.returning
-    }
-    for part in parts_of(statement):
-        for table in (table for tree in trees_in(part) for table in find_all(tree, exp.Table)):
-            schema = table.args.get("db")
-            if schema is not None and schema.name == STEPS and folded(table.this) in silent:
-                raise error_at(
-                    table.this,
-                    "0A000",
-                    f'WITH query "{table.name}" does not have a RETURNING clause',
-                )

@@ -3,7 +3,7 @@ told of each."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.access import Transaction
-from ...kvlayer.clock import Timestamp, WallClock
+from ...kvlayer.clock import WallClock
 from ...kvlayer.span import Span
 
 
@@ -28,24 +28,12 @@ class Source(Enum):
     VIRTUAL = "made for the query"
 
 
-class Image(Protocol):
-    """A table in columns at one timestamp."""
-
-    @property
-    def at(self) -> Timestamp: ...
-    @property
-    def row_count(self) -> int: ...
-
-    def table(self, places: Sequence[int]) -> pa.Table:
-        """The visible columns at `places`, in broad types."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class ImageRead:
-    """A table as one transaction sees it. `changed` counts what the image had to be told first."""
+    """A table in columns as one transaction sees it: `table` returns the visible columns at some
+    places, in broad types. `changed` counts what the image had to be told first."""
 
-    image: Image
+    table: Callable[[Sequence[int]], pa.Table]
     source: Source
     changed: int
 

@@ -41,7 +41,7 @@ from ..analyze.scalars import SLOT
 from ..parse import ParsedText, parse
 from ..parse.pieces import SMALL_LENGTH, lengthy
 from ..plan.needs import Needs
-from ..plan.plans import DeletePlan, Engine, InsertPlan, Plan, SelectPlan, UpdatePlan, engine_of
+from ..plan.plans import DeletePlan, InsertPlan, Plan, SelectPlan, UpdatePlan
 from ..syntax.statement import Statement
 from ..syntax.statements import Delete, Insert, Query, Update
 
@@ -289,7 +289,7 @@ def give_slots(statement: Statement, shape: Shape) -> bool:
 def _roots(statement: Statement) -> Iterator[exp.Expr]:
     """The trees whose numbers are values."""
     match statement:
-        case Query(tree=exp.Select() as tree, as_of=None, locks=()):
+        case Query(tree=exp.Select() as tree, as_of=None, lock=None):
             if tree.args.get("group") is None:  # of which items are compared with its keys
                 items = [item.unalias() for item in tree.expressions]
                 yield from (item for item in items if isinstance(item, exp.Add | exp.Sub | exp.Mul))
@@ -328,8 +328,9 @@ def _numbers(tree: exp.Expr) -> Iterator[exp.Literal]:
 def serves_shape(plan: Plan) -> bool:
     """Whether a plan is for every text of its shape: each number is a slot wherever it is used."""
     match plan:
-        case SelectPlan(locking=None, drawn=None):
-            return engine_of(plan) is Engine.POINTS or not plan.analytic.fixed
+        case SelectPlan(native=native, locking=None, drawn=None):
+            points = native is not None and native.access.points
+            return points or not plan.analytic.fixed
         case InsertPlan(query=query, conflict=conflict):
             return query is None and conflict is None
         case UpdatePlan(finder=finder) | DeletePlan(finder=finder):

@@ -32,7 +32,7 @@ from ..execute.ddl.enum_types import DeclaredTypes
 from ..execute.ddl.schema_changes import set_constraints
 from ..execute.query.result_shape import check_columns_same, known_columns
 from ..execute.run import Execution, Invocation, run_explain, run_planned
-from ..execute.write.copy import CopyIn, begin_copy, copy_refused, query_of_copy
+from ..execute.write.copy import CopyIn, begin_copy, copy_refused
 from ..execute.write.dml import Apart
 from ..execute.write.sequences import SessionSequences
 from ..parse import ParsedText
@@ -342,8 +342,7 @@ class Session:
         self, statement: statements.CopyTo, text: str, *, more: bool = False
     ) -> Result:
         """The rows of a COPY TO, which is listed as `text`. Raises SQLError."""
-        query = await query_of_copy(self._services, self.database, statement, self._open)
-        prepared = Prepared(ParsedText((query,), 0))
+        prepared = Prepared(ParsedText((statement.query,), 0))
         copied = PreparedStatement(text, prepared, 0, (), timed=False)
         return await self.run(copied, more=more, streamed=True)
 
@@ -563,7 +562,7 @@ class Session:
         statement, analyze = explained.statement, explained.analyze
         if analyze and not isinstance(statement, statements.Query):
             self._transactions.refuse_read_only("EXPLAIN ANALYZE")
-        own = Prepared(ParsedText((statement,), len(given)))
+        own = Prepared(ParsedText((statement,), len(given)), lengthy=True)
         execution = self._execution(Invocation(own, 0, given), statement)
         async with self._acting() as actor:
             return await run_explain(execution, self._open, actor.reader, analyze=analyze)

@@ -165,7 +165,8 @@ class Delete(Statement):
 
 
 class RowLock(Syntax):
-    """A clause that locks rows. `tables` are the names or aliases that it is OF; empty means all.
+    """The clauses that lock rows. `tables` are the names or aliases that they are OF; empty means
+    all.
 
     Postgres has four strengths. FOR NO KEY UPDATE is FOR UPDATE here, and FOR KEY SHARE is FOR
     SHARE, as in CockroachDB: a row is locked whole.
@@ -181,7 +182,7 @@ class Query(Statement):
 
     tree: exp.Expr
     as_of: AsOf | None
-    locks: tuple[RowLock, ...] = ()
+    lock: RowLock | None = None
 
 
 class WritingStep(Syntax):
@@ -419,12 +420,9 @@ class CopyFrom(Statement):
 
 
 class CopyTo(Statement):
-    """`whole` is the table whose rows `query` reads without naming columns."""
-
     grammar = "COPY query:enclosed_query TO ( STDOUT | _:server_file ) options:copy_options"
     query: Query
     options: CopyOptions
-    whole: ObjectName | None = None
 
 
 class ReadMirror(Statement):

@@ -92,6 +92,9 @@ DECLARED = "declared_type"
 CALLED = "called"
 """The key of a column's name, in what stands for a function; empty where it has none."""
 
+STORED = "stored"
+"""Marks a query whose star leaves computed columns out, as COPY does."""
+
 CUT_BLANKS = "cut_blanks"
 """Marks a parameter that is compared with a CHAR(n)."""
 
@@ -113,11 +116,6 @@ def alias_named(name: str, columns: Iterable[str] = ()) -> exp.TableAlias:
     """`AS name (columns)`"""
     named = [exp.to_identifier(column, quoted=True) for column in columns]
     return exp.TableAlias(this=exp.to_identifier(name, quoted=True), columns=named)
-
-
-def is_natural(join: exp.Expr) -> bool:
-    """Whether a join is NATURAL."""
-    return str(join.args.get("method") or "").upper() == "NATURAL"
 
 
 def position_of(node: exp.Expr | None) -> int | None:

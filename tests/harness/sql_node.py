@@ -225,7 +225,6 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
     types = TypeChanger(store, descriptors, leases)
     registry = JobRegistry(store, session, {JOB_KIND: changer, TYPE_CHANGE: types})
     await registry.start()
-    images = ColumnarCache(store)
     services = Services(
         store=store,
         catalog=Catalog(descriptors),
@@ -236,7 +235,7 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
         jobs=jobs,
         changefeeds=feeds,
         schema_changes=SchemaChanges(store, descriptors),
-        images=images,
+        images=ColumnarCache(store),
         rights=rights,
     )
     node = SqlNode(store, services, feeds, jobs, registry, session, sim.offload)
@@ -245,7 +244,6 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
     finally:
         await node.first.close()
         await services.waiting_results.close()
-        await images.close()
         await registry.close()
         analytics.close()
         await leases.close()

@@ -13,7 +13,7 @@ from tailrace.catalog.values.errors import SQLError
 from tailrace.sql.parse import parse
 from tailrace.sql.parse.constants import LIST, written_out
 from tailrace.sql.plan.planner import plan_statement
-from tailrace.sql.plan.plans import Engine, engine_of
+from tailrace.sql.plan.plans import DeletePlan, SelectPlan, UpdatePlan
 from tailrace.sql.syntax.statements import Delete, Explain, Query, Update
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
@@ -150,7 +150,11 @@ def test_long_lists_of_keys_are_read_natively() -> None:
             reader = node.store.begin(read_only=True)
             (table, *_) = await node.services.catalog.list_tables(reader, "defaultdb")
             plan = plan_statement(statement, {("t",): table})
-            assert engine_of(plan) is Engine.POINTS
+            assert isinstance(plan, SelectPlan | DeletePlan | UpdatePlan)
+            read = plan.native if isinstance(plan, SelectPlan) else plan.finder
+            assert read is not None
+            assert read.access is not None
+            assert read.access.points
 
     run(work)
 

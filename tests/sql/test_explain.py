@@ -67,7 +67,7 @@ def test_analyze_carries_out_what_writes() -> None:
     sim.run(main())
 
 
-def test_a_with_that_writes_is_told_part_by_part() -> None:
+def test_a_with_that_writes_is_told_by_its_last_part() -> None:
     sim = Simulation(4)
 
     async def main() -> None:
@@ -79,12 +79,8 @@ def test_a_with_that_writes_is_told_part_by_part() -> None:
                 "INSERT INTO u SELECT * FROM gone"
             )
             told = await node.rows(f"EXPLAIN {text}")
-            assert told[:3] == [
-                ("part", "DELETE FROM t"),
-                ("engine", "native: point reads"),
-                ("part", "INSERT INTO u"),
-            ]
-            assert told[3] == ("engine", "duckdb over a snapshot")
+            assert told[0] == ("engine", "duckdb over a snapshot")
+            assert {told[1], told[2]} == {("table", "t"), ("table", "u")}
             assert await node.rows("SELECT count(*) FROM t") == [(3,)]
             assert (await analyzed(node, text))["rows written"] == "1"
             assert await node.rows("SELECT * FROM u") == [(2, 20)]

@@ -18,7 +18,8 @@ async def _tables(node: SqlNode) -> None:
 async def _stars(node: SqlNode) -> None:
     await _tables(node)
     assert await node.rows("SELECT * FROM a JOIN b USING (k)") == [(5, 1, "x", "p")]
-    assert await node.rows("SELECT * FROM (a NATURAL JOIN b)") == [(5, 1, "x", "p")]
+    assert await node.rows("SELECT * FROM (a JOIN b USING (k))") == [(5, 1, "x", "p")]
+    assert (await node.error("SELECT * FROM a NATURAL JOIN b")).sqlstate == "0A000"
     right = await node.rows("SELECT * FROM a RIGHT JOIN b USING (k) ORDER BY k")
     assert right == [(5, 1, "x", "p"), (7, None, None, "q")]
     of_two = await node.rows("SELECT * FROM b z, a JOIN b USING (k) WHERE z.k = 7")

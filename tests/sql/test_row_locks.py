@@ -206,6 +206,19 @@ def test_rows_are_locked_beside_a_virtual_table(level: str) -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("how", ["", " SKIP LOCKED"])
+def test_clauses_of_one_kind_are_one(how: str) -> None:
+    """postgres_fdw writes a clause for each table of a join; here both are one, and one row."""
+
+    async def scenario(node: SqlNode) -> None:
+        clauses = f"FOR UPDATE OF t{how} FOR UPDATE OF u{how}"
+        query = f"SELECT t.k FROM t JOIN t AS u ON t.k = u.k AND t.k = 1 {clauses}"
+        assert await outcome(node.first, f"BEGIN; {query}") == [(1,)]
+        assert await outcome(node.session(), "SELECT k FROM t FOR UPDATE NOWAIT") == "55P03"
+
+    run(scenario)
+
+
 @pytest.mark.parametrize(
     ("query", "sqlstate"),
     [
@@ -214,6 +227,8 @@ def test_rows_are_locked_beside_a_virtual_table(level: str) -> None:
         ("SELECT v FROM t GROUP BY v FOR SHARE", "0A000"),
         ("SELECT * FROM (SELECT * FROM t FOR UPDATE) AS s", "0A000"),
         ("SELECT v FROM t FOR UPDATE OF w", "42P01"),
+        ("SELECT t.v FROM t, t AS u FOR UPDATE OF t FOR SHARE OF u", "0A000"),
+        ("SELECT t.v FROM t, t AS u FOR UPDATE OF t FOR UPDATE OF u NOWAIT", "0A000"),
         ("SELECT * FROM system.descriptor FOR UPDATE", "42501"),
         ("SELECT v FROM t AS OF SYSTEM TIME '-1s' FOR UPDATE", "25006"),
         ("BEGIN READ ONLY; SELECT v FROM t FOR UPDATE", "25006"),

@@ -15,10 +15,9 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.process.fibre import give_way
 from ...builtins.signatures import NUMBERS
-from ...parse import text_of
 from ...parse.constants import INT8_LENGTH, ConstantRows, read_constant
 from ...syntax.statement import at
-from ...syntax.trees import error_at, folded, position_of
+from ...syntax.trees import error_at, find_all, folded, position_of
 from ..binder import column_of
 from ..default_expressions import computed_given
 from ..scalars import (
@@ -62,16 +61,9 @@ def value_for(
     except NotNative:
         if scope:
             raise
-        if item.find(exp.Column) is not None and item.find(exp.Query) is None:
-            found = item.find(exp.Column)
-            assert found is not None
-            raise error_at(found, "42703", f'column "{found.name}" does not exist') from None
-        raise error_at(
-            item,
-            "0A000",
-            f"VALUES takes constants and parameters, not {text_of(item)}",
-            "INSERT INTO … SELECT takes any expression.",
-        ) from None
+        columns = find_all(item, exp.Column)
+        found = next(column for column in columns if column.find_ancestor(exp.Query) is None)
+        raise error_at(found, "42703", f'column "{found.name}" does not exist') from None
     if scalar.type == INT8 and column.type.broad == STRING:
         scalar = _digits(scalar)
     check_assignable(scalar.type, column.type, column.name, item)

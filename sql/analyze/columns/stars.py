@@ -19,14 +19,13 @@ from itertools import chain
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
 
-from ....catalog.values.errors import SQLError
 from ...syntax.trees import (
+    STORED,
     error_at,
     exchange,
     find_all,
     folded,
     folded_alias,
-    is_natural,
     table_name,
 )
 from ..binder import TABLE_FUNCTIONS, Relations, sources_named
@@ -89,38 +88,18 @@ def _write_rows(query: exp.Expr, stars: Stars) -> None:
 
 
 class Stars:
-    """The stars of one query, read by their scopes; what stands for those of a view is `settled`:
-    text that must mean the same for good."""
+    """The stars of one query, read by their scopes."""
 
-    def __init__(
-        self, scopes: Sequence[QueryScope], relations: Relations, *, settled: bool = False
-    ) -> None:
+    def __init__(self, scopes: Sequence[QueryScope], relations: Relations) -> None:
         self._scopes = {id(scope.expression): scope for scope in scopes}
         self._relations = relations
-        self._settled = settled
 
     def written(self, select: exp.Select, star: exp.Expr) -> list[exp.Column]:
         """Returns the columns of a star. Raises Unclear."""
-        items = self.columns(select, star)
-        names = [item[-1] for item in items]
-        if any(len(item) == 1 and names.count(item[0]) > 1 for item in items):
-            raise SQLError(
-                "0A000",
-                "it is not clear which columns the star of a FULL JOIN stands for",
-                hint="Name the columns.",
-            )
-        # What is joined on is ordered and grouped by under its bare name.
-        joins = select.args.get("joins") or ()
-        merged = star.args.get("table") is None and any(map(merges_columns, joins))
         return [
-            exp.column(
-                item[-1],
-                table=None if len(item) == 1 or (merged and names.count(item[-1]) == 1)
-                else item[0],
-                quoted=True,
-            )
-            for item in items
-        ]  # fmt: skip
+            exp.column(item[-1], table=item[0] if len(item) > 1 else None, quoted=True)
+            for item in self.columns(select, star)
+        ]
 
     def row(self, select: exp.Select, named: exp.Column) -> exp.Expr:
         """Returns the document of a whole row, `t` or `t.*`. Raises Unclear for a column, for a row
@@ -162,42 +141,23 @@ class Stars:
         by_name = {folded_alias(source): source for source in sources}
         lower = {alias.lower(): alias for alias in by_name}
         alias = wanted if wanted in by_name else lower.get(wanted.lower())
-        if alias is None and self._settled:
-            raise error_at(qualifier, "42P01", f'missing FROM-clause entry for table "{wanted}"')
         if alias is None:
             raise Unclear
         return [(alias, name) for name in self._names(select, by_name[alias])]
 
     def _joined(self, select: exp.Select, first: exp.Expr, joins: Sequence[exp.Join]) -> list[Item]:
-        """The columns of all sources. Those of USING come first, and once."""
+        """The columns of all sources. Those of USING come first, once and under their bare names:
+        they are of the side that has them."""
         found, before = self._items(select, first, alone=not joins), list[Item]()
         for join in joins:
             right = self._items(select, join.this, alone=False)
             if not any(join.args.get(clause) for clause in _OF_JOIN):  # FROM a, b: another item
                 before, found = [*before, *found], right
                 continue
-            names = [item[-1] for item in right]
             common = [folded(name) for name in join.args.get("using") or ()]
-            if is_natural(join):
-                if self._settled:
-                    raise SQLError(
-                        "0A000",
-                        "a view cannot read all columns of a NATURAL JOIN",
-                        hint="Write JOIN … USING (…), or name the columns.",
-                    )
-                common = [item[-1] for item in found if item[-1] in names]
-            found = self._merged(found, common, str(join.args.get("side") or "").upper(), right)
+            others = [item for item in (*found, *right) if item[-1] not in common]
+            found = [*((name,) for name in common), *others]
         return [*before, *found]
-
-    def _merged(
-        self, left: Sequence[Item], common: Sequence[str], side: str, right: Sequence[Item]
-    ) -> list[Item]:
-        """The columns behind one more JOIN: what is joined on is that of the side that has it."""
-        merged: list[Item] = [(name,) for name in common]
-        if not self._settled and side != "FULL":
-            holder = right if side == "RIGHT" else left
-            merged = [item for name in common for item in holder if item[-1] == name]
-        return [*merged, *(item for item in (*left, *right) if item[-1] not in common)]
 
     def _items(self, select: exp.Select, source: exp.Expr, *, alone: bool) -> list[Item]:
         if source.args.get("joins") or source.args.get("laterals"):
@@ -209,8 +169,7 @@ class Stars:
             bare.set("joins", None)
             return self._joined(select, bare, joins)
         alias, names = folded_alias(source), self._names(select, source)
-        by_name = alone and self._settled
-        return [(name,) if by_name or not alias else (alias, name) for name in names]
+        return [(name,) if alone or not alias else (alias, name) for name in names]
 
     def _names(self, select: exp.Select, source: exp.Expr) -> list[str]:
         """The columns of one item of FROM, by their names."""
@@ -255,7 +214,9 @@ class Stars:
         descriptor = self._relations.get(table_name(table).parts)
         if descriptor is None:
             raise Unclear
-        return [column.name for column in descriptor.shown_columns]
+        every = not select.meta.get(STORED)
+        columns = descriptor.shown_columns
+        return [column.name for column in columns if every or column.computed is None]
 
     def _of_query(self, query: exp.Expr) -> list[str]:
         while isinstance(query, exp.SetOperation | exp.Subquery):
@@ -295,23 +256,3 @@ def sources_of(scope: QueryScope, qualifier: exp.Identifier | None) -> list[exp.
         unnamed = scope.cte_sources.keys() - scope.selected_sources.keys()
         return [source for alias, source in scope.sources.items() if alias not in unnamed]
     return sources_named(scope, folded(qualifier))
-
-
-def merges_columns(join: exp.Join) -> bool:
-    """Whether columns of both sides become one."""
-    return bool(join.args.get("using")) or is_natural(join)
-
-
-def hoist_first_joins(query: exp.Expr) -> None:
-    """`FROM (a JOIN b …) JOIN c` becomes `FROM a JOIN b … JOIN c`, in place."""
-    for select in list(find_all(query, exp.Select)):
-        first = select.args.get("from_")
-        whole = first.this if first is not None else None
-        if not isinstance(whole, exp.Subquery) or not isinstance(whole.this, exp.Table):
-            continue
-        table = whole.this
-        if whole.args.get("alias") is None and not whole.args.get("joins"):
-            inner = table.args.get("joins") or []
-            table.set("joins", None)
-            whole.replace(table)
-            select.set("joins", [*inner, *(select.args.get("joins") or [])])

@@ -1,21 +1,18 @@
-"""The tables that are held in columns, within a bound of memory, and the feeds that tell of their
-changes."""
+"""The tables that are held in columns, within a bound of memory."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
 from typing import Final
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.system_tables import FIRST_USER_ID
 from ....kvlayer.access import StoreAccess, Transaction
-from ....kvlayer.clock import Timestamp
-from ....kvlayer.errors import BatchTimestampBeforeGC, KVError
-from ....kvlayer.events import DeleteRange, Event, ValueBatch
-from ....kvlayer.process.fibre import end_slice, give_way, in_slices_where
+from ....kvlayer.clock import Timestamp, duration
+from ....kvlayer.errors import BatchTimestampBeforeGC
 from ....kvlayer.process.memory import share
 from ....kvlayer.settings import declare_bytes
 from ....kvlayer.span import Span
@@ -30,7 +27,7 @@ CACHE_BYTES = declare_bytes(
 )
 
 HOT_SCANS: Final = 2
-"""A table is held from its second full scan on: one that is read once is not worth a feed."""
+"""A table is held from its second full scan on: one that is read once is not worth the memory."""
 
 ROWS_MIN: Final = 10_000
 """Smaller tables are scanned in the time that their query takes anyway."""
@@ -42,25 +39,39 @@ SCANS_WHEN_TOO_LARGE: Final = -50
 """The count of scans of a table that did not fit: it may have shrunk once it is tried again."""
 
 RECENT_SECONDS: Final = 5.0
-"""A transaction that reads further back makes no image: history would have to be fed through it."""
+"""A transaction that reads further back makes no image. An image that is older is brought up to
+here before some of its keys are read: nobody writes so far back, so nobody is waited for."""
+
+CHANGES_MIN: Final = 10_000
+CHANGED_SHARE: Final = 4
+"""Versions of which an image is brought up, or as many as the share of its rows if that is more:
+beyond it a scan costs less."""
+
+
+class _TooManyChanges(Exception):
+    """An image is better made anew than brought up."""
 
 
 class ColumnarCache:
-    """The images of a node's hot tables. The one that was read longest ago goes first."""
+    """The images of a node's hot tables. The one that was read longest ago goes first.
+
+    An image is as of the last transaction that read all of its table. Whoever reads asks its own
+    transaction for what was written since, as far as it lies in the keys that it reads.
+    """
 
     def __init__(self, store: StoreAccess) -> None:
         self._store = store
-        self._tables: dict[int, FollowedTable] = {}  # by table id, the last one read last
+        self._images: dict[int, Image] = {}  # by table id, the last one read last
         self._scans: dict[int, int] = {}  # how hot other tables are
         self._building: set[int] = set()
 
     @property
     def byte_count(self) -> int:
-        return sum(table.byte_count for table in self._tables.values())
+        return sum(image.byte_count for image in self._images.values())
 
     def holds(self, table: TableDescriptor) -> bool:
-        known = self._tables.get(table.id)
-        return known is not None and known.image.serves(table)
+        image = self._images.get(table.id)
+        return image is not None and image.serves(table)
 
     async def read(
         self, table: TableDescriptor, transaction: Transaction, spans: Sequence[Span] | None
@@ -69,43 +80,64 @@ class ColumnarCache:
         if transaction.commit_checks:
             return None  # it may have made or changed the table itself
         if self._store.settings.get(CACHE_BYTES) <= 0:
-            await self._shrink(0)
+            self._shrink()
             return None
-        known = self._tables.get(table.id)
-        if known is not None and not known.image.serves(table):
-            if known.image.descriptor.version > table.version:
+        image = self._images.get(table.id)
+        if image is not None and not image.serves(table):
+            if image.descriptor.version > table.version:
                 return None  # a reader that is one version behind: they will be fewer
-            await known.close()
-            known, self._scans[table.id] = None, HOT_SCANS
-        if known is None:
-            return None if spans is not None else await self._build(table, transaction)
+            self._make_anew(table)
+            image = None
+        if image is not None:
+            try:
+                return await self._brought_up(image, transaction, spans)
+            except (_TooManyChanges, BatchTimestampBeforeGC):
+                self._make_anew(table)
+        return None if spans is not None else await self._build(table, transaction)
+
+    async def _brought_up(
+        self, image: Image, transaction: Transaction, spans: Sequence[Span] | None
+    ) -> ImageRead | None:
+        """The table as the transaction sees it, as far as it lies in `spans`; rows outside of them
+        may be older. None for a transaction that reads below the image: it must scan."""
+        at, table = transaction.read_timestamp, image.descriptor
+        if at < image.at:
+            return None
         if spans is None:
-            self._tables[table.id] = self._tables.pop(table.id)
-        try:
-            found = await known.read(transaction, spans or [table.primary_span])
-        except BatchTimestampBeforeGC:
-            # The image is that old only if its feed has stood still. The scan tells whether the
-            # transaction itself is.
-            await known.close()
-            return None
-        if found is None:
-            return None
-        await self._shrink(self._store.settings.get(CACHE_BYTES))
+            self._images[table.id] = self._images.pop(table.id)
+        else:
+            image = await self._recent(image, Timestamp(at - duration(seconds=RECENT_SECONDS)))
+        changes = await _changes(image, transaction, spans or [table.primary_span])
+        seen = await image.changed(changes, at)
+        if spans is None and not transaction.write_count:
+            # What was read can no more change, but by the reader: see `settled_below`.
+            self._keep(replace(seen, at=settled_below(transaction)))
         self._store.metrics.add("sql_columnar_cache_hits_total")
-        image, changed = found
-        return ImageRead(image, Source.CACHE, changed)
+        return ImageRead(seen.table, Source.CACHE, len(changes))
+
+    async def _recent(self, image: Image, upto: Timestamp) -> Image:
+        """The image, brought up to `upto` where it is older: readers of a few keys do not walk what
+        was written since somebody read them all."""
+        if image.at >= upto:
+            return image
+        transaction = self._store.begin(read_timestamp=upto, read_only=True)
+        try:
+            await transaction.started()
+            changes = await _changes(image, transaction, [image.descriptor.primary_span])
+        finally:
+            await transaction.rollback()
+        recent = await image.changed(changes, settled_below(transaction))
+        self._keep(recent)
+        return recent
 
     def note_scan(self, table: TableDescriptor, row_count: int) -> None:
         """Counts a full scan. System tables are small, and read by their own users."""
-        if row_count < ROWS_MIN or table.id < FIRST_USER_ID or table.id in self._tables:
+        if row_count < ROWS_MIN or table.id < FIRST_USER_ID or table.id in self._images:
             return
         count = self._scans.pop(table.id, 0) + 1
         if len(self._scans) >= SCANS_REMEMBERED:
             del self._scans[next(iter(self._scans))]
         self._scans[table.id] = count
-
-    async def close(self) -> None:
-        await self._shrink(0)
 
     # Which tables are held
 
@@ -125,11 +157,9 @@ class ColumnarCache:
             self._scans[table.id] = SCANS_WHEN_TOO_LARGE
             return None
         self._scans.pop(table.id, None)
-        with suppress(KVError):  # there may be no feed to be had: the next scan may find one
-            followed = FollowedTable(self._store, image, self._forget)
-            self._tables[table.id] = followed
-            await self._shrink(self._store.settings.get(CACHE_BYTES))
-        return ImageRead(image, Source.BUILD, 0)
+        self._images[table.id] = image
+        self._shrink()
+        return ImageRead(image.table, Source.BUILD, 0)
 
     async def _scanned(self, table: TableDescriptor, transaction: Transaction) -> Image | None:
         """The table as an image, or None where that would take more memory than there may be."""
@@ -142,45 +172,25 @@ class ColumnarCache:
                 return None
         return await builder.finish(settled_below(transaction))
 
-    async def _shrink(self, limit: int) -> None:
+    def _keep(self, image: Image) -> None:
+        """Puts an image in the place of an older one of its table, if one is held."""
+        held = self._images.get(image.descriptor.id)
+        if held is not None and held.serves(image.descriptor) and held.at < image.at:
+            self._images[image.descriptor.id] = image
+            self._shrink()
+
+    def _make_anew(self, table: TableDescriptor) -> None:
+        """Lets go of a table's image; the next full read makes another."""
+        self._images.pop(table.id, None)
+        self._scans[table.id] = HOT_SCANS
+
+    def _shrink(self) -> None:
         """Lets go of tables until the rest fit."""
-        while self._tables and (limit <= 0 or self.byte_count > limit):
-            await next(iter(self._tables.values())).close()
-        self._note_size()
-
-    def _forget(self, table: FollowedTable) -> None:
-        table_id = table.image.descriptor.id
-        if self._tables.get(table_id) is table:
-            del self._tables[table_id]
-        self._note_size()
-
-    def _note_size(self) -> None:
-        self._store.metrics.put("sql_columnar_cache_tables", len(self._tables))
+        limit = self._store.settings.get(CACHE_BYTES)
+        while self._images and (limit <= 0 or self.byte_count > limit):
+            del self._images[next(iter(self._images))]
+        self._store.metrics.put("sql_columnar_cache_tables", len(self._images))
         self._store.metrics.put("sql_columnar_cache_bytes", self.byte_count)
-
-
-PENDING_ROWS_MAX = 20_000
-"""Changes that wait for a reader. More are folded into the image without one: that costs about as
-much as they would cost the next reader, and bounds what waits."""
-
-UNREAD_SHARE_MAX = 0.5
-"""An image is let go once so many of its rows (each change counted) have changed since it was read:
-from there on following it costs more than scanning the table again would."""
-
-UNREAD_ROWS_MIN = 100_000
-"""Fewer changes than these are no reason to let go of an image, however small it is."""
-
-
-_KEYS_PER_STEP = 32
-
-
-@dataclass(frozen=True, slots=True)
-class _Pending:
-    """Changes that wait, none above `upto`."""
-
-    batch: ValueBatch
-    upto: Timestamp
-    byte_count: int
 
 
 def settled_below(transaction: Transaction) -> Timestamp:
@@ -192,143 +202,19 @@ def settled_below(transaction: Transaction) -> Timestamp:
     return Timestamp(transaction.read_timestamp - 1)
 
 
-class FollowedTable:
-    """An image, and the changes above it that its table's range feed has brought.
-
-    The feed starts where the image stands. A change is *pending* until it is folded into the image,
-    which is done up to a timestamp at or below the feed's resolved one: then no change is missing
-    below it. What lies above, a reader asks its transaction for; so a read neither waits for the
-    closed timestamp nor depends on how far the feed has come.
-    """
-
-    def __init__(
-        self, store: StoreAccess, image: Image, on_end: Callable[[FollowedTable], None]
-    ) -> None:
-        self.image = image
-        self._on_end = on_end
-        self._pending: list[_Pending] = []
-        self._pending_rows = 0
-        self._pending_bytes = 0
-        self._unread_rows = 0
-        self._folding = asyncio.Lock()
-        self._feed = store.span_feed([image.descriptor.primary_span], image.at)
-        self._task = asyncio.create_task(
-            self._follow(), name=f"columnar cache of table {image.descriptor.id}"
-        )
-
-    @property
-    def byte_count(self) -> int:
-        return self.image.byte_count + self._pending_bytes
-
-    async def close(self) -> None:
-        """Ends the feed. What reads the image goes on."""
-        self._feed.close()
-        self._on_end(self)
-        self._task.cancel()
-        if self._task is not asyncio.current_task():
-            await asyncio.wait([self._task])
-
-    async def read(
-        self, transaction: Transaction, spans: Sequence[Span]
-    ) -> tuple[Image, int] | None:
-        """The table as the transaction sees it, as far as it lies in `spans`; rows outside of them
-        may be older. And how many keys had changed since the image was made.
-
-        None for a transaction that reads below the image: it must scan.
-        """
-        at = transaction.read_timestamp
-        async with self._folding:
-            if at < self.image.at:
-                return None
-            changed = await self._fold(min(at, self._resolved))
-            image = self.image
-        changes: dict[bytes, bytes | None] = {}
-        for span in spans:
-            async for found in transaction.changed_slices(span, image.at):
-                changes.update(found)
-        seen = await image.changed(changes, at)
-        self._unread_rows = 0
-        if image.descriptor.primary_span in spans and not transaction.write_count:
-            # What was read can no more change, but by the reader: see `settled_below`.
-            settled = replace(seen, at=settled_below(transaction))
-            async with self._folding:
-                if self.image.at < settled.at:
-                    self.image = settled
-        return seen, changed + len(changes)
-
-    @property
-    def _resolved(self) -> Timestamp:
-        return self._feed.frontier.low_water
-
-    async def _fold(self, upto: Timestamp) -> int:
-        """Puts the pending changes at or below `upto` into the image, and returns how many.
-
-        The image and what is pending change in one step, at the end: a reader may be cancelled.
-        """
-        assert upto <= self._resolved, (upto, self._resolved)
-        image = self.image
-        if upto <= image.at:
-            return 0
-        folded = list(self._pending)  # others come while this goes on
-        changes = await in_slices_where(
-            self._pending_rows > _KEYS_PER_STEP, lambda: _newest(folded, image.at, upto)
-        )
-        self.image = await image.changed(changes, upto)
-        later = [each for each in folded if each.upto > upto]
-        self._pending = [*later, *self._pending[len(folded) :]]
-        self._pending_rows = sum(len(each.batch) for each in self._pending)
-        self._pending_bytes = sum(each.byte_count for each in self._pending)
-        return len(changes)
-
-    # The feed
-
-    async def _follow(self) -> None:
-        try:
-            while True:
-                for event in await self._feed.next():
-                    if not self._take(event):
-                        return
-                if self._pending_rows > PENDING_ROWS_MAX:
-                    async with self._folding:
-                        await self._fold(self._resolved)
-        except KVError:
-            pass  # the feed's end: the table is scanned again, and followed anew if it is hot
-        finally:
-            self._feed.close()
-            self._on_end(self)
-
-    def _take(self, event: Event) -> bool:
-        """Says whether the image is still worth following."""
-        match event:
-            case ValueBatch():
-                self._keep(event)
-                self._unread_rows += len(event)
-                bound = max(UNREAD_ROWS_MIN, self.image.row_count * UNREAD_SHARE_MAX)
-                return self._unread_rows <= bound
-            case DeleteRange():
-                return False  # the rows are gone, and a new image of what is left is cheap
-        return True
-
-    def _keep(self, batch: ValueBatch) -> None:
-        byte_count = sum(map(len, batch.keys)) + sum(map(len, filter(None, batch.values)))
-        pending = _Pending(batch, max(batch.timestamps), byte_count)
-        self._pending.append(pending)
-        self._pending_rows += len(batch)
-        self._pending_bytes += pending.byte_count
-
-
-def _newest(
-    pending: Iterable[_Pending], above: Timestamp, upto: Timestamp
+async def _changes(
+    image: Image, transaction: Transaction, spans: Iterable[Span]
 ) -> dict[bytes, bytes | None]:
-    """The newest change of each key above the one timestamp and up to the other."""
-    newest: dict[bytes, tuple[Timestamp, bytes | None]] = {}
-    for each in pending:
-        batch = each.batch
-        changes = zip(batch.keys, batch.values, batch.timestamps, strict=True)
-        for number, (key, body, ts) in enumerate(changes):
-            if not number % _KEYS_PER_STEP:
-                give_way()
-            if above < ts <= upto and (key not in newest or newest[key][0] < ts):
-                newest[key] = (ts, body)
-    end_slice()
-    return {key: body for key, (_, body) in newest.items()}
+    """What has changed in spans since an image was made, as a transaction sees it. Raises
+    _TooManyChanges, and BatchTimestampBeforeGC where the image is too old."""
+    most = max(CHANGES_MIN, image.row_count // CHANGED_SHARE)
+    changes: dict[bytes, bytes | None] = {}
+    found_count = 0
+    for span in spans:
+        async with aclosing(transaction.changed_slices(span, image.at)) as slices:
+            async for found in slices:
+                changes.update(found)
+                found_count += len(found)
+                if found_count > most:
+                    raise _TooManyChanges
+    return changes

@@ -29,13 +29,12 @@ from ....kvlayer.process.fibre import end_slice, give_way, in_slices, in_slices_
 CHUNK_ROWS = 8192
 """Rows of a new chunk: copying one takes a fraction of a millisecond, and DuckDB, which works on
 2048 rows at a time, reads many of them as fast as one. A chunk that has grown to twice as many is
-cut; one that has shrunk to an eighth is joined to its neighbour."""
+cut; one that shrinks is as small as that, until the image is made anew."""
 
 _KEYS_PER_STEP = 32
 _ROWS_PER_SLICE = 500
 
 _CHUNK_ROWS_MAX = 2 * CHUNK_ROWS
-_CHUNK_ROWS_MIN = CHUNK_ROWS // 8
 
 
 @dataclass(frozen=True)
@@ -110,8 +109,7 @@ class Image:
             portion = keys[start:end]
             made = _merge(self.descriptor, chunk, portion, [changes[key] for key in portion])
             end_slice()
-            if made is not None:
-                _append(chunks, made)
+            chunks += () if made is None else _cut(made)
             end_slice()
         return chunks
 
@@ -228,17 +226,12 @@ def _take(chunks: Sequence[Chunk], places: array[int]) -> Chunk:
     return Chunk(keys, whole.rows.take(indices))
 
 
-def _append(chunks: list[Chunk], made: Chunk) -> None:
-    """Puts a chunk that was made anew behind the others, cut or joined to the last one."""
+def _cut(made: Chunk) -> Iterator[Chunk]:
+    """A chunk that was made anew, in several where it has grown."""
     count = made.rows.num_rows
-    if count < _CHUNK_ROWS_MIN and chunks and chunks[-1].rows.num_rows < CHUNK_ROWS:
-        before = chunks.pop()
-        made = _take((before, made), array("q", range(before.rows.num_rows + count)))
-        count = made.rows.num_rows
     if count <= _CHUNK_ROWS_MAX:
-        chunks.append(made)
+        yield made
         return
     for start in range(0, count, CHUNK_ROWS):
         # Copied, so that a part does not keep the whole alive.
-        places = array("q", range(start, min(start + CHUNK_ROWS, count)))
-        chunks.append(_take((made,), places))
+        yield _take((made,), array("q", range(start, min(start + CHUNK_ROWS, count))))

@@ -21,7 +21,7 @@ from ...parse import columns_in, text_of
 from ...results.results import QueryEvaluator
 from ...syntax import schema_statements as s
 from ...syntax.statement import TypeName, UserTypeName, at
-from ...syntax.trees import parts_in, position_of
+from ...syntax.trees import position_of
 from ..write.row_rules import compile_check, compile_expression, default_type, result_types
 
 EPOCH = Bindings((), ZERO)

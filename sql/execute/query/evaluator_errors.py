@@ -29,6 +29,7 @@ _BY_CLASS: tuple[tuple[type[duckdb.Error], str], ...] = (
 )
 _BEGINNINGS: tuple[tuple[str, str], ...] = (
     ("order term out of range", "42P10"),
+    ("ambiguous column reference", "42702"),
     ("limit/offset cannot be negative", "2201X"),
     ("set operations can only apply", "42601"),
     ("subquery returns", "42601"),

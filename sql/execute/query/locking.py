@@ -7,9 +7,11 @@ where that moved the transaction up to newer rows it runs again, until it shows 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
+
+from msgspec.structs import replace
 
 from ....catalog.rows.row_codec import codec_for
 from ....kvlayer.errors import LockUnavailable, RetryableTransaction
@@ -56,10 +58,10 @@ async def run_locking(plan: SelectPlan, transaction: Transaction, bindings: Bind
     """The rows of a locking query, locked. Raises SQLError 55P03 where it may not wait."""
     assert plan.locking is not None, plan
     try:
-        return await _Locking(plan, plan.locking, transaction, bindings).run()
+        seeing = replace(bindings, when_locked=plan.locking.when_locked)
+        return await _Locking(plan, plan.locking, transaction, seeing).run()
     except LockUnavailable as error:
-        names = [table.descriptor.name for table in plan.locking.tables]
-        raise lock_unavailable(error, names) from error
+        raise lock_unavailable(error, [table.name for table in plan.locking.tables]) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class _Locking:
 
     @property
     def skips(self) -> bool:
-        return any(table.when_locked is WhenLocked.SKIP for table in self.locking.tables)
+        return self.locking.when_locked is WhenLocked.SKIP
 
     async def run(self) -> Result:
         transaction, native, spare = self.transaction, self.plan.native, SPARE_ROWS
@@ -92,12 +94,9 @@ class _Locking:
 
     async def _find(self) -> _Found:
         tables = self.locking.tables
-        when_locked = max((table.when_locked for table in tables), key=_IMPATIENCE.index)
-        answer = await run_analytic(
-            self.locking.analytic, self.transaction, self.bindings, when_locked=when_locked
-        )
-        counts = [len(table.descriptor.key_columns) for table in tables]
-        encoders = [codec_for(table.descriptor).encode_key for table in tables]
+        answer = await run_analytic(self.locking.analytic, self.transaction, self.bindings)
+        counts = [len(table.key_columns) for table in tables]
+        encoders = [codec_for(table).encode_key for table in tables]
         width = answer.table.num_columns - sum(counts)
         last = answer.table.select(range(width, answer.table.num_columns))
         keys: list[tuple[bytes | None, ...]] = []
@@ -122,11 +121,10 @@ class _Locking:
     async def _find_native(self, native: NativeSelect, spare: int) -> _Found:
         """The rows of a native query. Where some may be locked and skipped, `spare` are looked at
         beyond those that LIMIT and OFFSET ask for."""
-        table, bindings = self.locking.tables[0], self.bindings
-        codec = codec_for(table.descriptor)
+        bindings = self.bindings
         test = bind_predicates(native.predicates, bindings) if native.predicates else None
         wanted = cut(native.limit, native.offset, bindings).stop
-        if table.when_locked is WhenLocked.SKIP and wanted is not None:
+        if self.skips and wanted is not None:
             wanted += spare
         found = _Found([], [], None)
 
@@ -139,21 +137,18 @@ class _Locking:
 
         if native.access.points:
             # A known key is locked before it is looked at: then nothing of it can be out of date.
-            keys = await self.transaction.lock(
-                native.access.keys(bindings), mode=table.mode, when_locked=table.when_locked
-            )
-            note(await read_points(codec, keys[::-1] if native.reverse else keys, self.transaction))
+            keys = await self._locked(native.access.keys(bindings))
+            keys = keys[::-1] if native.reverse else keys
+            note(await read_points(native.access.descriptor, keys, self.transaction))
             return found
         async for pairs in read_rows(
             native.access,
-            codec,
             self.transaction,
             bindings,
             covered=native.covered,
             reverse=native.reverse,
             wanted=wanted,
             bounded=False,
-            when_locked=table.when_locked,
         ):
             note(pairs)
             if wanted is not None and len(found.rows) >= wanted:
@@ -165,16 +160,11 @@ class _Locking:
         """Locks the rows found, in their order, and says which of them are the result."""
         native, locking = self.plan.native, self.locking
         if not self.skips:
-            for place, table in enumerate(locking.tables):
-                for start in range(0, len(found.keys), PORTION_ROWS):
-                    if start:  # few rows are one step, which a client may be answered in
-                        await asyncio.sleep(0)
-                    portion = found.keys[start : start + PORTION_ROWS]
-                    distinct = dict.fromkeys(row[place] for row in portion)
-                    keys = [key for key in distinct if key is not None]
-                    await self.transaction.lock(
-                        keys, mode=table.mode, when_locked=table.when_locked
-                    )
+            for start in range(0, len(found.keys), PORTION_ROWS):
+                if start:  # few rows are one step, which a client may be answered in
+                    await asyncio.sleep(0)
+                portion = found.keys[start : start + PORTION_ROWS]
+                await self._lock(chain(*portion))
             every = range(len(found.keys))
             if native is None:
                 return every  # DuckDB has applied the limit
@@ -185,20 +175,21 @@ class _Locking:
         for number, row in enumerate(found.keys):
             if chosen.stop is not None and len(taken) >= chosen.stop:
                 break
-            if await self._lock_row(row):
+            if await self._lock(row):
                 taken.append(number)
             if number % PORTION_ROWS == PORTION_ROWS - 1:
                 await asyncio.sleep(0)
         return taken[chosen]
 
-    async def _lock_row(self, keys: Sequence[bytes | None]) -> bool:
-        """Whether all of a row's keys are locked. One that is skipped may leave others locked."""
-        for key, table in zip(keys, self.locking.tables, strict=True):
-            if key is not None and not await self.transaction.lock(
-                (key,), mode=table.mode, when_locked=table.when_locked
-            ):
-                return False
-        return True
+    async def _lock(self, keys: Iterable[bytes | None]) -> bool:
+        """Locks keys; returns whether none was skipped, which may leave others locked."""
+        wanted = [key for key in dict.fromkeys(keys) if key is not None]
+        return len(await self._locked(wanted)) == len(wanted)
+
+    async def _locked(self, keys: Sequence[bytes]) -> list[bytes]:
+        """Locks keys, and returns those that were not skipped."""
+        mode, when_locked = self.locking.mode, self.locking.when_locked
+        return await self.transaction.lock(keys, mode=mode, when_locked=when_locked)
 
     def _track(self, found: _Found, taken: Sequence[int]) -> None:
         """Tracks the spans that a serializable transaction has read. SKIP LOCKED gives no
@@ -228,16 +219,9 @@ class _Locking:
 
     def _result(self, found: _Found, taken: Sequence[int]) -> Result:
         if self.plan.native is not None:
-            if isinstance(taken, range):
-                rows = found.rows[taken.start : taken.stop]
-            else:
-                rows = [found.rows[number] for number in taken]
-            return shown(self.plan.native, rows)
+            return shown(self.plan.native, [found.rows[number] for number in taken])
         assert found.answer is not None, self.plan
         table = found.answer.table
         if len(taken) < table.num_rows:
             table = table.take(list(taken)) if taken else table.slice(0, 0)
         return selected(found.answer.columns, table)
-
-
-_IMPATIENCE = (WhenLocked.WAIT, WhenLocked.SKIP, WhenLocked.NOWAIT)

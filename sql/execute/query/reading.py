@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.rows.index_codec import index_codec_for
-from ....catalog.rows.row_codec import RowCodec, codec_for
+from ....catalog.rows.row_codec import codec_for
 from ....catalog.values.arrow_columns import column_array, column_datums
 from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
@@ -83,19 +83,18 @@ async def run_native(native: NativeSelect, transaction: Transaction, bindings: B
     """Runs a query whose rows are read by key and computed in Python."""
     limits = cut(native.limit, native.offset, bindings)
     wanted: int | None = limits.stop
-    codec = codec_for(native.access.descriptor)
     test = None
     if native.predicates and not native.access.answers(native.predicates):
         test = bind_predicates(native.predicates, bindings)
     found: list[Row] = []
     if native.access.points:
         keys = native.access.keys(bindings)
-        pairs = await read_points(codec, keys[::-1] if native.reverse else keys, transaction)
+        keys = keys[::-1] if native.reverse else keys
+        pairs = await read_points(native.access.descriptor, keys, transaction)
         found = [row for _, row in pairs if test is None or test(row)]
     elif wanted != 0:
         async for rows in read_rows(
             native.access,
-            codec,
             transaction,
             bindings,
             covered=native.covered,
@@ -153,7 +152,6 @@ def _count(scalar: Scalar | None, bindings: Bindings, clause: str) -> int | None
 
 async def read_rows(
     access: KeyAccess,
-    codec: RowCodec,
     transaction: Transaction,
     bindings: Bindings,
     *,
@@ -161,7 +159,6 @@ async def read_rows(
     reverse: bool = False,
     wanted: int | None = None,
     bounded: bool = True,
-    when_locked: WhenLocked = WhenLocked.WAIT,
 ) -> AsyncIterator[list[KeyedRow]]:
     """The rows of an access by spans in key order, in chunks. Raises TooManyRows where it is
     `bounded`.
@@ -169,7 +166,8 @@ async def read_rows(
     Of an access by a secondary index rows are known by their own keys, and those `covered` have
     only the columns that its entries hold.
     """
-    spans = access.spans(bindings)
+    spans, when_locked = access.spans(bindings), bindings.when_locked
+    decode = codec_for(access.descriptor).decode_row
     read = 0
     rows_max = JOINED_ROWS_MAX if access.secondary and not covered else NATIVE_ROWS_MAX
     for number, span in enumerate(reversed(spans) if reverse else spans, start=1):
@@ -189,7 +187,7 @@ async def read_rows(
             for place, part in enumerate(_parts(rows)):
                 if place:
                     await asyncio.sleep(0)
-                yield [(key, codec.decode_row(key, body)) for key, body in part]
+                yield [(key, decode(key, body)) for key, body in part]
             read += len(pairs)
             if bounded and read > rows_max:
                 raise TooManyRows
@@ -197,7 +195,7 @@ async def read_rows(
 
 
 async def read_points(
-    codec: RowCodec, keys: Sequence[bytes], transaction: Transaction
+    table: TableDescriptor, keys: Sequence[bytes], transaction: Transaction
 ) -> list[KeyedRow]:
     """All rows of some keys: a generator would cost as much as a row."""
     rows: list[KeyedRow] = []
@@ -207,7 +205,7 @@ async def read_points(
             await asyncio.sleep(0)
         chosen = keys[start : start + count]
         bodies = await transaction.get_each(chosen)
-        rows += decoded(codec, chosen, bodies)
+        rows += decoded(table, chosen, bodies)
         start += count
         wide = sum(len(body) for body in bodies if body is not None) > CHUNK_BYTES
         count = POINTS_WIDE if wide else CHUNK_ROWS
@@ -229,10 +227,10 @@ def _parts(rows: list[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]
 
 
 def decoded(
-    codec: RowCodec, keys: Sequence[bytes], bodies: Sequence[bytes | None]
+    table: TableDescriptor, keys: Sequence[bytes], bodies: Sequence[bytes | None]
 ) -> list[KeyedRow]:
     """The rows of the keys that have a body."""
-    decode = codec.decode_row
+    decode = codec_for(table).decode_row
     return [
         (key, decode(key, body)) for key, body in zip(keys, bodies, strict=True) if body is not None
     ]
@@ -288,8 +286,7 @@ def point_read_applies(plan: SelectPlan) -> bool:
         and native.limit is None
         and native.offset is None
         and len(plan.relations) == 1
-        and native.access.points
-        and native.access.fixed_columns == len(native.access.columns)
+        and bool(native.access.lone)
     )
 
 
@@ -297,17 +294,12 @@ def point_read_applies(plan: SelectPlan) -> bool:
 
 
 async def run_analytic(
-    select: AnalyticSelect,
-    transaction: Transaction,
-    bindings: Bindings,
-    *,
-    when_locked: WhenLocked = WhenLocked.WAIT,
+    select: AnalyticSelect, transaction: Transaction, bindings: Bindings
 ) -> Answer:
     """Runs a query in DuckDB over what the transaction sees."""
     trace = bindings.trace
     snapshots = {
-        scan.registered: await read_arrow(scan, transaction, bindings, when_locked=when_locked)
-        for scan in select.scans
+        scan.registered: await read_arrow(scan, transaction, bindings) for scan in select.scans
     }
     began = 0 if trace is None else trace.begin()
     try:
@@ -318,13 +310,7 @@ async def run_analytic(
             trace.duckdb_milliseconds = trace.since(began)
 
 
-async def read_arrow(
-    scan: TableScan,
-    transaction: Transaction,
-    bindings: Bindings,
-    *,
-    when_locked: WhenLocked = WhenLocked.WAIT,
-) -> pa.Table:
+async def read_arrow(scan: TableScan, transaction: Transaction, bindings: Bindings) -> pa.Table:
     """The columns of a scan, as the transaction sees the table."""
     trace = bindings.trace
     began = 0 if trace is None else trace.begin()
@@ -341,14 +327,14 @@ async def read_arrow(
         by_index = access is not None and access.secondary
         spans = None if access is None or by_index else spans_of(access, bindings)
         held = images is not None and images.holds(scan.descriptor)
-        if when_locked is WhenLocked.WAIT and (held or not by_index):
+        if bindings.when_locked is WhenLocked.WAIT and (held or not by_index):
             read = await read_image(scan, transaction, spans, images)
         if read is None and access is not None and by_index:
             entries = spans_of(access, bindings)
             if entries is not None:
-                read = await _scan(scan, transaction, entries, images, when_locked, by_index=True)
+                read = await _scan(scan, transaction, entries, bindings, by_index=True)
         if read is None:
-            read = await _scan(scan, transaction, spans, images, when_locked)
+            read = await _scan(scan, transaction, spans, bindings)
     assert read is not None, scan
     table, source, changed = read
     if trace is not None:
@@ -386,21 +372,21 @@ async def read_image(
         found = await images.read(scan.descriptor, transaction, spans)
     if found is None:
         return None
-    return found.image.table(scan.places), found.source, found.changed
+    return found.table(scan.places), found.source, found.changed
 
 
 async def _scan(
     scan: TableScan,
     transaction: Transaction,
     spans: Sequence[Span] | None,
-    images: Images | None,
-    when_locked: WhenLocked,
+    bindings: Bindings,
     *,
     by_index: bool = False,
 ) -> _Read | None:
     """The rows of some spans of a table, or of all; `by_index` those of a secondary index's entries
     in the spans, or None where a full scan is better than so many reads by key."""
     codec, places, covered = codec_for(scan.descriptor), list(scan.places), scan.covered
+    when_locked, images = bindings.when_locked, bindings.images
     batches: list[pa.RecordBatch] = []
     joined = 0
     for span in [scan.descriptor.primary_span] if spans is None else spans:
@@ -417,7 +403,8 @@ async def _scan(
             await asyncio.sleep(0)
     table = arrow_of(scan, batches)
     if by_index:
-        return table, Source.INDEX if covered else Source.INDEX_JOIN, 0
+        assert scan.access is not None, scan
+        return table, scan.access.source(covered=covered), 0
     if spans is None and images is not None:
         images.note_scan(scan.descriptor, table.num_rows)
     return table, Source.SCAN if spans is None else Source.SPANS, 0

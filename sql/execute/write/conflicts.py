@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from ....catalog.descriptors.elements import IndexKind
 from ....catalog.rows.index_codec import IndexCodec, index_codec_for
+from ....catalog.rows.row_codec import codec_for
 from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Evaluation, Transaction
@@ -47,6 +48,7 @@ class Collisions:
         self._plan = plan
         self._conflict: ConflictPlan = plan.conflict
         self._rules = RowRules.of(plan.descriptor)
+        self._decode = codec_for(plan.descriptor).decode_row
         self._keys, self._bodies = proposed.keys, proposed.bodies
         self._wanted: dict[bytes, _Arbiter] = {}  # the entries that the proposed rows need
         self._entries: list[list[bytes]] = []  # those of each
@@ -127,7 +129,7 @@ class Collisions:
         """The row in the way, and the proposed one behind it."""
         there = self._in_the_way(number)
         assert there is not None, number
-        decode, body = self._plan.codec.decode_row, self._there[there]
+        decode, body = self._decode, self._there[there]
         assert body is not None, "an entry of an index has no row"
         proposed = decode(self._keys[number], self._bodies[number])
         return (*decode(there, body), *proposed)
@@ -185,7 +187,7 @@ class Collisions:
         mutation.check_distinct()
         rows: list[Row] = []
         if self._plan.returning.columns:
-            decode = self._plan.codec.decode_row
+            decode = self._decode
             for effect in decided:
                 if isinstance(effect, int):
                     rows.append(decode(self._keys[effect], self._bodies[effect]))

@@ -7,8 +7,6 @@ await session.end_batch()                    # or await session.fail(): then not
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pyarrow as pa
 from sqlglot import exp
 
@@ -18,16 +16,17 @@ from ....catalog.rights.key_errors import told_to
 from ....catalog.rights.privileges import Privilege
 from ....catalog.values.errors import SQLError
 from ....kvlayer.errors import KVError
-from ...analyze.binder import column_of
+from ...analyze.binder import places_of
 from ...analyze.default_expressions import computed_given
 from ...analyze.scalars import Bindings
 from ...analyze.views import refuse_view
 from ...results.errors import from_kv
 from ...runtime.authorization import Actor
-from ...runtime.relations import Resolver, find_table
+from ...runtime.relations import Resolver
 from ...runtime.services import Services
 from ...runtime.transactions import OpenTransaction
-from ...syntax.statements import CopyFrom, CopyTo, Query
+from ...syntax.statement import at
+from ...syntax.statements import CopyFrom
 from .foreign_keys import write_in
 from .row_rules import RowRules, encode_batch
 from .sequences import SequencesOfUser, with_draws_of
@@ -96,44 +95,19 @@ async def begin_copy(
     return CopyIn(actor, descriptor, _columns(statement, descriptor), opened)
 
 
-async def query_of_copy(
-    services: Services, database: str, statement: CopyTo, opened: OpenTransaction | None
-) -> Query:
-    """The query of a COPY TO. Of a whole table it reads the columns that COPY FROM takes."""
-    query = statement.query
-    if statement.whole is None:
-        return query
-    name, reader = statement.whole, services.store.snapshot(await services.store.now())
-    if opened is not None:
-        await opened.transaction.started()
-        reader = opened.transaction
-    table = await find_table(services, reader, name, database, views=True, if_exists=True)
-    if table is None or all(column.computed is None for column in table.shown_columns):
-        return query
-    names = [column.name for column in table.shown_columns if column.computed is None]
-    tree = query.tree.copy()
-    tree.set("expressions", [exp.column(exp.to_identifier(name, quoted=True)) for name in names])
-    return replace(query, tree=tree)
-
-
 def _columns(statement: CopyFrom, descriptor: TableDescriptor) -> tuple[Column, ...]:
     """The columns that a COPY FROM fills. Raises SQLError."""
     if descriptor.id < FIRST_USER_ID:
         raise SQLError("42501", f'permission denied for table "{descriptor.name}"')
     if statement.columns is None:
         return tuple(column for column in descriptor.shown_columns if column.computed is None)
-    position = statement.table.position
-    chosen: list[Column] = []
-    for name in statement.columns:
-        _, column = column_of(descriptor, name, position)
-        if column in chosen:
-            raise SQLError("42701", f'column "{name}" specified more than once', position=position)
-        if column.computed is not None:
-            error = computed_given(name)
-            error.position = position
-            raise error
-        chosen.append(column)
-    return tuple(chosen)
+    names = [exp.to_identifier(name, quoted=True) for name in statement.columns]
+    with at(statement.table.position):
+        columns = [descriptor.visible_columns[place] for place in places_of(names, descriptor)]
+        for column in columns:
+            if column.computed is not None:
+                raise computed_given(column.name)
+    return tuple(columns)
 
 
 def copy_refused() -> SQLError:

@@ -14,7 +14,8 @@ from functools import partial
 
 import pyarrow as pa
 
-from ....catalog.rows.row_codec import RowCodec
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.rows.row_codec import codec_for
 from ....catalog.values.arrow_columns import column_datums
 from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
@@ -101,7 +102,7 @@ def at_once_applies(plan: DML) -> bool:
         return plan.conflict is None and plan.row_count == 1
     access = plan.finder.access
     moves = isinstance(plan, UpdatePlan) and plan.moves_keys
-    return access is not None and access.fixed_columns == len(access.columns) and not moves
+    return access is not None and bool(access.lone) and not moves
 
 
 # In one phase
@@ -126,13 +127,13 @@ def _insert_in_one_phase(
         _, changed, count = Collisions(plan, proposed).apply(evaluation, bindings)
         return _told(plan, changed, count, bindings)
     proposed.apply(evaluation)
-    return _told(plan, _rows_put(plan, plan.codec, proposed), len(proposed.keys), bindings)
+    return _told(plan, _rows_put(plan, proposed), len(proposed.keys), bindings)
 
 
 def _change_in_one_phase(
     plan: UpdatePlan | DeletePlan, keys: list[bytes], bindings: Bindings, evaluation: Evaluation
 ) -> Written:
-    found = reading.decoded(plan.finder.codec, keys, read_bounded(evaluation, keys))
+    found = reading.decoded(plan.descriptor, keys, read_bounded(evaluation, keys))
     found = _matching(plan.finder, found, bindings)
     changed = _changed_rows(plan, found, bindings)
     if isinstance(plan, UpdatePlan):
@@ -189,11 +190,11 @@ def _finish_insert(plan: InsertPlan, mutation: Mutation) -> None:
         mutation.insert_only()
 
 
-def _rows_put(plan: DML, codec: RowCodec, mutation: Mutation) -> Sequence[Row]:
+def _rows_put(plan: DML, mutation: Mutation) -> Sequence[Row]:
     """The rows that an INSERT or UPDATE puts, for RETURNING."""
     if not plan.returning.columns:
         return ()
-    decode = codec.decode_row
+    decode = codec_for(plan.descriptor).decode_row
     pairs = list(zip(mutation.keys, mutation.bodies, strict=True))
     return [decode(key, body) for key, body in in_steps(pairs)]
 
@@ -266,7 +267,7 @@ async def read_in(
             collisions = await in_slices_where(many, lambda: Collisions(plan, proposed))
             mutation, told, count = await collisions.settle_in(transaction, bindings)
         else:
-            told, count = _rows_put(plan, plan.codec, mutation), len(mutation.keys)
+            told, count = _rows_put(plan, mutation), len(mutation.keys)
         return mutation, await sliced(told, lambda: _told(plan, told, count, bindings))
     rows, computed = await _find(plan.finder, transaction, bindings)
     if touched:
@@ -317,10 +318,10 @@ async def _find(
         if finder.access.points:
             keys = finder.access.keys(bindings)
             await lock_first(transaction, keys)
-            rows = await reading.read_points(finder.codec, keys, transaction)
+            rows = await reading.read_points(finder.descriptor, keys, transaction)
         else:
             async for chunk in reading.read_rows(
-                finder.access, finder.codec, transaction, bindings, bounded=False
+                finder.access, transaction, bindings, bounded=False
             ):
                 rows += chunk
         return await sliced(rows, lambda: _matching(finder, rows, bindings)), ()
@@ -328,14 +329,16 @@ async def _find(
     answer = await reading.run_analytic(finder.analytic, transaction, bindings)
     width = len(finder.descriptor.visible_columns)
     many = answer.table.num_rows > SLICE_ROWS or answer.table.nbytes > SLICE_BYTES
-    return await in_slices_where(many, lambda: _keyed(finder.codec, answer, width))
+    return await in_slices_where(many, lambda: _keyed(finder.descriptor, answer, width))
 
 
-def _keyed(codec: RowCodec, answer: Answer, width: int) -> tuple[list[reading.KeyedRow], list[Row]]:
+def _keyed(
+    table: TableDescriptor, answer: Answer, width: int
+) -> tuple[list[reading.KeyedRow], list[Row]]:
     """Each row that was found, once, with its key; and behind its `width` columns what was computed
     for it."""
-    encode_key, columns = codec.encode_key, codec.descriptor.visible_columns
-    places = [columns.index(column) for column in codec.descriptor.key_columns]
+    encode_key, columns = codec_for(table).encode_key, table.visible_columns
+    places = [columns.index(column) for column in table.key_columns]
     keyed: dict[bytes, Row] = {}
     for row in in_steps(rows_in(answer)):
         keyed.setdefault(encode_key([row[place] for place in places]), row)
@@ -407,7 +410,7 @@ def _mutated(
     mutation = encoded(rules, changed)
     if plan.moves_keys:
         mutation.move_from(old())
-    return mutation, _rows_put(plan, plan.finder.codec, mutation)
+    return mutation, _rows_put(plan, mutation)
 
 
 # Several runs in one
@@ -436,8 +439,7 @@ def together_applies(plan: Plan) -> bool:
     ):
         return False  # a value may be free once all have run, and not when its own run comes
     access = plan.finder.access
-    single = access is not None and access.fixed_columns == len(access.columns)
-    return single and one_phase_applies(plan)
+    return access is not None and bool(access.lone) and one_phase_applies(plan)
 
 
 async def run_together(
@@ -485,7 +487,7 @@ async def _changed_by(
     changed: list[Row] = []
     counts: list[int] = []
     for key, body, bindings in zip(keys, bodies, runs, strict=True):
-        rows = _matching(finder, reading.decoded(finder.codec, [key], [body]), bindings)
+        rows = _matching(finder, reading.decoded(finder.descriptor, [key], [body]), bindings)
         counts.append(len(rows))
         found += rows
         changed += _changed_rows(plan, rows, bindings)

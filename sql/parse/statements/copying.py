@@ -16,7 +16,7 @@ from sqlglot import exp
 from ....catalog.values.errors import SQLError
 from ...syntax.statement import ObjectName, at
 from ...syntax.statements import CopyFormat, CopyOptions, CopyTo, Query
-from ...syntax.trees import unsupported
+from ...syntax.trees import STORED, unsupported
 from ..cursor import Cursor
 from ..kinds import at_string, gathered, kind, refuses
 from ..rules import Row, Rules
@@ -84,7 +84,7 @@ def _copy_options(cursor: Cursor) -> CopyOptions:
 
 
 def _whole(table: ObjectName, columns: tuple[str, ...] | None, options: CopyOptions) -> CopyTo:
-    """`SELECT columns FROM table`"""
+    """`SELECT columns FROM table`; without columns those that COPY FROM takes."""
     parts = [exp.to_identifier(part, quoted=True) for part in table.parts]
     for part in parts:
         part.update_positions(start=table.position - 1, end=table.position - 1)
@@ -92,8 +92,9 @@ def _whole(table: ObjectName, columns: tuple[str, ...] | None, options: CopyOpti
     items: list[exp.Expr] = [exp.Star()]
     if columns is not None:
         items = [exp.column(exp.to_identifier(name, quoted=True)) for name in columns]
-    query = Query(tree=exp.select(*items).from_(exp.Table(**names)), as_of=None)
-    return CopyTo(query=query, options=options, whole=table if columns is None else None)
+    tree = exp.select(*items).from_(exp.Table(**names))
+    tree.meta[STORED] = True
+    return CopyTo(query=Query(tree=tree, as_of=None), options=options)
 
 
 COPIES: tuple[Row, ...] = (

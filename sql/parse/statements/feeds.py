@@ -77,7 +77,7 @@ def _select(text: str, tokens: list[Token]) -> FeedSelect:
         raise
     if query.as_of is not None:
         _refuse("AS OF SYSTEM TIME is", None, "The option cursor says where a changefeed begins.")
-    if query.locks:
+    if query.lock is not None:
         _refuse("FOR UPDATE and FOR SHARE are", None)
     tree = query.tree
     if not isinstance(tree, exp.Select):

@@ -152,7 +152,7 @@ def _view_query(cursor: Cursor) -> str:
             "Views are only read: there is nothing to check.",
         )
     mark = cursor.index
-    if stored_query(cursor).locks:
+    if stored_query(cursor).lock is not None:
         raise SQLError("0A000", "a view cannot lock rows", hint="Leave FOR UPDATE out.")
     cursor.index = mark
     return padded(cursor, "a query")

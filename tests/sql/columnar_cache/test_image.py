@@ -50,7 +50,6 @@ def notes(image: Image) -> list[tuple[Datum, ...]]:
 def test_changes_are_merged_in_key_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(images, "CHUNK_ROWS", 40)
     monkeypatch.setattr(images, "_CHUNK_ROWS_MAX", 80)
-    monkeypatch.setattr(images, "_CHUNK_ROWS_MIN", 5)
     random = Random(seed)
     encode = codec_for(WIDE).encode_row
     model = dict.fromkeys(sorted(random.sample(range(500), random.randrange(200))), "old")

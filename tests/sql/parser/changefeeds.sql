@@ -140,15 +140,15 @@ HINT: Expected the end of the statement or WHEN COMPLETE.
 
 PAUSE JOBS (SELECT job_id FROM [SHOW CHANGEFEED JOBS] WHERE status = 'running')
 ----
-ControlJobs(action=PAUSE, job_ids=(), query=Query(tree=‹SELECT job_id FROM tailrace_internal.changefeed_jobs WHERE status = 'running'›, as_of=None, locks=()), replication=None, schedules=False)
+ControlJobs(action=PAUSE, job_ids=(), query=Query(tree=‹SELECT job_id FROM tailrace_internal.changefeed_jobs WHERE status = 'running'›, as_of=None, lock=None), replication=None, schedules=False)
 
 CANCEL JOBS SELECT 1
 ----
-ControlJobs(action=CANCEL, job_ids=(), query=Query(tree=‹SELECT 1›, as_of=None, locks=()), replication=None, schedules=False)
+ControlJobs(action=CANCEL, job_ids=(), query=Query(tree=‹SELECT 1›, as_of=None, lock=None), replication=None, schedules=False)
 
 RESUME JOB (SELECT 1)
 ----
-ControlJobs(action=RESUME, job_ids=(), query=Query(tree=‹SELECT 1›, as_of=None, locks=()), replication=None, schedules=False)
+ControlJobs(action=RESUME, job_ids=(), query=Query(tree=‹SELECT 1›, as_of=None, lock=None), replication=None, schedules=False)
 
 SHOW JOBS WHEN COMPLETE 1, 2
 ----
@@ -160,11 +160,11 @@ AwaitJobs(job_ids=(1), query=None)
 
 SHOW JOBS WHEN COMPLETE (SELECT 1)
 ----
-AwaitJobs(job_ids=(), query=Query(tree=‹SELECT 1›, as_of=None, locks=()))
+AwaitJobs(job_ids=(), query=Query(tree=‹SELECT 1›, as_of=None, lock=None))
 
 SELECT job_id FROM [SHOW JOBS] AS j
 ----
-Query(tree=‹SELECT job_id FROM tailrace_internal.jobs AS j›, as_of=None, locks=())
+Query(tree=‹SELECT job_id FROM tailrace_internal.jobs AS j›, as_of=None, lock=None)
 
 SELECT * FROM [SHOW TABLES]
 ----

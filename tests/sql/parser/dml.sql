@@ -33,9 +33,9 @@ INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING
 ----
 Insert(table=ObjectName(parts=('t'), position=13), columns=None, source=‹VALUES (1)›, mode=INSERT, returning=(), alias=None, conflict=OnConflict(columns=None, constraint=None, updates=False, assignments=(), where=None, position=29), overriding=False)
 
-INSERT INTO t AS x (a) VALUES (1) ON CONFLICT (a, "B") DO UPDATE SET b = excluded.b, (c, d) = (SELECT e, f FROM u) WHERE x.b > 1
+INSERT INTO t AS x (a) VALUES (1) ON CONFLICT (a, "B") DO UPDATE SET b = excluded.b, (c, d) = ((SELECT e FROM u), DEFAULT) WHERE x.b > 1
 ----
-Insert(table=ObjectName(parts=('t'), position=13), columns=(‹a›), source=‹VALUES (1)›, mode=INSERT, returning=(), alias='x', conflict=OnConflict(columns=(‹a›, ‹"B"›), constraint=None, updates=True, assignments=((‹b›, ‹excluded.b›), (‹c›, ‹(SELECT e FROM u)›), (‹d›, ‹(SELECT f FROM u)›)), where=‹x.b > 1›, position=38), overriding=False)
+Insert(table=ObjectName(parts=('t'), position=13), columns=(‹a›), source=‹VALUES (1)›, mode=INSERT, returning=(), alias='x', conflict=OnConflict(columns=(‹a›, ‹"B"›), constraint=None, updates=True, assignments=((‹b›, ‹excluded.b›), (‹c›, ‹(SELECT e FROM u)›), (‹d›, ‹DEFAULT›)), where=‹x.b > 1›, position=38), overriding=False)
 
 UPSERT INTO t VALUES (1) ON CONFLICT DO NOTHING
 ----

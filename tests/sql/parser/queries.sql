@@ -1,21 +1,21 @@
 SELECT 1; ; VALUES (1, 'a;b') -- c;d
 ; TABLE t
 ----
-Query(tree=‹SELECT 1›, as_of=None, locks=())
-Query(tree=‹VALUES (1, 'a;b') /* c;d */›, as_of=None, locks=())
-Query(tree=‹SELECT * FROM t›, as_of=None, locks=())
+Query(tree=‹SELECT 1›, as_of=None, lock=None)
+Query(tree=‹VALUES (1, 'a;b') /* c;d */›, as_of=None, lock=None)
+Query(tree=‹SELECT * FROM t›, as_of=None, lock=None)
 
 SELECT * FROM t AS OF SYSTEM TIME '-10s' WHERE a = $1
 ----
-Query(tree=‹SELECT * FROM t WHERE a = $1›, as_of=AsOf(literal='-10s', parameter=None, position=35, function=None), locks=())
+Query(tree=‹SELECT * FROM t WHERE a = $1›, as_of=AsOf(literal='-10s', parameter=None, position=35, function=None), lock=None)
 
 SELECT * FROM t AS OF SYSTEM TIME $2
 ----
-Query(tree=‹SELECT * FROM t›, as_of=AsOf(literal=None, parameter=2, position=35, function=None), locks=())
+Query(tree=‹SELECT * FROM t›, as_of=AsOf(literal=None, parameter=2, position=35, function=None), lock=None)
 
 SELECT * FROM t AS OF SYSTEM TIME 1700000000000000000.0000000003
 ----
-Query(tree=‹SELECT * FROM t›, as_of=AsOf(literal='1700000000000000000.0000000003', parameter=None, position=35, function=None), locks=())
+Query(tree=‹SELECT * FROM t›, as_of=AsOf(literal='1700000000000000000.0000000003', parameter=None, position=35, function=None), lock=None)
 
 SELECT * FROM t AS OF SYSTEM TIME
 ----
@@ -24,15 +24,15 @@ HINT: Write a timestamp, an ISO date and time, or an interval such as '-10s', in
 
 WITH x AS (SELECT 1) SELECT * FROM x
 ----
-Query(tree=‹WITH x AS (SELECT 1) SELECT * FROM x›, as_of=None, locks=())
+Query(tree=‹WITH x AS (SELECT 1) SELECT * FROM x›, as_of=None, lock=None)
 
 (SELECT a FROM t)
 ----
-Query(tree=‹SELECT a FROM t›, as_of=None, locks=())
+Query(tree=‹SELECT a FROM t›, as_of=None, lock=None)
 
 SELECT a FROM t FOR UPDATE
 ----
-Query(tree=‹SELECT a FROM t›, as_of=None, locks=(RowLock(mode=EXCLUSIVE, when_locked=WAIT, tables=())))
+Query(tree=‹SELECT a FROM t›, as_of=None, lock=RowLock(mode=EXCLUSIVE, when_locked=WAIT, tables=()))
 
 SELECT 1 INTO x
 ----
@@ -99,7 +99,7 @@ position 12: syntax error at or near ")" (SQLSTATE 42601)
 
 SELECT ($1,$2), 'costs $5, or $6', "a$1b", $$x $1,$2$$, $tag$ $1 $tag$ -- $1
 ----
-Query(tree=‹SELECT ($1, $2), 'costs $5, or $6', "a$1b", 'x $1,$2', ' $1 '›, as_of=None, locks=())
+Query(tree=‹SELECT ($1, $2), 'costs $5, or $6', "a$1b", 'x $1,$2', ' $1 '›, as_of=None, lock=None)
 
 SELECT @1,$2
 ----
@@ -113,14 +113,14 @@ HINT: A quote inside a string is written twice.
 
 SELECT tmp$1, v$x, $1+$2 FROM t$1
 ----
-Query(tree=‹SELECT tmp$1, v$x, $1 + $2 FROM t$1›, as_of=None, locks=())
+Query(tree=‹SELECT tmp$1, v$x, $1 + $2 FROM t$1›, as_of=None, lock=None)
 
 SELECT INT8 '5'::TEXT, "time"('12:00'), nextval('s'::regclass), 1 = SOME (a), f[:k]
 ----
-Query(tree=‹SELECT CAST(CAST('5' AS BIGINT) AS TEXT), CAST('12:00' AS TIME), NEXTVAL('s'), 1 = ANY(a), f[:k]›, as_of=None, locks=())
+Query(tree=‹SELECT CAST(CAST('5' AS BIGINT) AS TEXT), CAST('12:00' AS TIME), NEXTVAL('s'), 1 = ANY(a), f[:k]›, as_of=None, lock=None)
 
 SHOW TABLES; EXPLAIN SELECT 1; FETCH 3 FROM c
 ----
 ShowTables(database=None)
-Explain(analyze=False, statement=Query(tree=‹SELECT 1›, as_of=None, locks=()))
+Explain(analyze=False, statement=Query(tree=‹SELECT 1›, as_of=None, lock=None))
 FetchCursor(count=3, single=False, absolute=False, name='c', position=45, moves=False)

@@ -58,11 +58,11 @@ HINT: Expected CLUSTER SETTINGS, TIME ZONE, what to show, DATABASES, TABLES, COL
 
 EXPLAIN SELECT 1
 ----
-Explain(analyze=False, statement=Query(tree=‹SELECT 1›, as_of=None, locks=()))
+Explain(analyze=False, statement=Query(tree=‹SELECT 1›, as_of=None, lock=None))
 
 EXPLAIN ANALYZE SELECT 1
 ----
-Explain(analyze=True, statement=Query(tree=‹SELECT 1›, as_of=None, locks=()))
+Explain(analyze=True, statement=Query(tree=‹SELECT 1›, as_of=None, lock=None))
 
 EXPLAIN SHOW TABLES
 ----

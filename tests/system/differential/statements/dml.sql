@@ -35,7 +35,6 @@ UPDATE t SET a = a + 1 WHERE id = 1 RETURNING *;
 UPDATE t SET a = NULL WHERE id = 1 RETURNING a;
 UPDATE t SET a = DEFAULT, b = DEFAULT WHERE id = 1 RETURNING a, b;
 UPDATE t SET (a, b) = (5, 'y') WHERE id = 1 RETURNING a, b;
-UPDATE t SET (a, b) = (SELECT 6, 'z') WHERE id = 1 RETURNING a, b;
 UPDATE t SET id = 2 WHERE id = 1;
 UPDATE t SET id = 50 WHERE id = 1 RETURNING id;
 UPDATE t SET id = 1 WHERE id = 50;

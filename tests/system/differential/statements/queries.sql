@@ -12,7 +12,6 @@ SELECT e.name, d.title FROM emp e RIGHT JOIN dept d ON e.dept = d.id ORDER BY d.
 SELECT e.name, d.title FROM emp e FULL JOIN dept d ON e.dept = d.id ORDER BY d.id, e.id;
 SELECT count(*) FROM emp CROSS JOIN dept;
 SELECT count(*) FROM emp, dept;
-SELECT * FROM emp NATURAL JOIN (SELECT id, title FROM dept) d ORDER BY id;
 SELECT * FROM (SELECT id, name FROM emp) e JOIN (SELECT id, title FROM dept) d USING (id) ORDER BY id;
 SELECT id, e.id, d.id FROM emp e JOIN dept d USING (id) ORDER BY id;
 SELECT a.name, b.name FROM emp a JOIN emp b ON a.boss = b.id ORDER BY a.id;
@@ -291,7 +290,6 @@ SELECT * FROM guests JOIN rooms USING (room) ORDER BY room;
 SELECT * FROM guests LEFT JOIN rooms USING (room) ORDER BY room;
 SELECT * FROM guests RIGHT JOIN rooms USING (room) ORDER BY room;
 SELECT * FROM guests FULL JOIN rooms USING (room) ORDER BY room;
-SELECT * FROM guests NATURAL JOIN rooms ORDER BY 1;
 SELECT * FROM guests JOIN rooms USING (room) JOIN rooms r ON r.floor = 10 ORDER BY 1;
 SELECT * FROM rooms r, guests JOIN rooms USING (room) ORDER BY r.floor, nights;
 SELECT * FROM (SELECT * FROM guests JOIN rooms USING (room)) s ORDER BY 1;

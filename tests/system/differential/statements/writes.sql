@@ -44,7 +44,6 @@ UPDATE stock SET n = n - 1000;
 UPDATE stock SET sku = 'a' WHERE sku = 'b';
 UPDATE stock SET sku = 'bb' WHERE sku = 'b' RETURNING sku;
 UPDATE stock SET (n, price) = (1, 2) WHERE sku = 'c' RETURNING n, price;
-UPDATE stock SET (n, price) = (SELECT count(*), max(by) FROM moves) WHERE sku = 'c' RETURNING n, price;
 UPDATE stock SET n = (SELECT count(*) FROM moves m WHERE m.sku = stock.sku) WHERE sku IN ('a', 'bb') RETURNING sku, n;
 UPDATE stock SET price = price * 1.1, at = at + INTERVAL '1 day' WHERE price IS NOT NULL RETURNING sku, price, at;
 UPDATE stock SET n = DEFAULT, tag = NULL WHERE sku = 'c' RETURNING *;
