@@ -61,6 +61,7 @@ _REFUSED = {
         _IN_PATHS,
     ),
     "to_date": _BY_PATTERN,
+    "values": "Write INSERT INTO t VALUES (…), without parentheses around it.",
     **dict.fromkeys(
         ("jsonb_exists", "jsonb_exists_any", "jsonb_exists_all", "jsonb_contained", "jsonb_concat",
          "jsonb_delete", "jsonb_delete_path"),
@@ -97,6 +98,10 @@ REFUSED_NODES: dict[type[exp.Expr], tuple[str, str]] = {
     exp.JSONBContains: ("jsonb_contains()", _BY_OPERATORS),
     exp.JSONBPathExists: ("the operator @?", _IN_PATHS),
     exp.MatchAgainst: ("the operator @@", f"{_IN_PATHS} LIKE and ~ search texts."),
+    exp.Interval: (
+        "fields of an interval behind its text",
+        "INTERVAL '1 year 2 mons' and '1 day 02:00' say them within; extract() takes a field.",
+    ),
     exp.MakeInterval: ("make_interval()", "n * INTERVAL '1 day' is an interval of n days."),
     **dict.fromkeys(
         (exp.JustifyDays, exp.JustifyHours, exp.JustifyInterval),
@@ -109,6 +114,7 @@ REFUSED_NODES: dict[type[exp.Expr], tuple[str, str]] = {
     ),
     exp.JSONStripNulls: ("jsonb_strip_nulls()", "Clients write documents."),
     exp.Overlaps: ("OVERLAPS", "Compare the ends: start_a < end_b AND start_b < end_a."),
+    exp.Time: ("time()", "x::TIME is the cast."),
     exp.SimilarTo: ("SIMILAR TO", "s ~ '^(a|b)$' and LIKE compare a text with a pattern."),
 }
 """Nodes of sqlglot's that are refused: the error's name for each, and its hint."""

@@ -113,7 +113,7 @@ def _refuse_depth(nodes: list[exp.Expr]) -> None:
 
 
 _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]], ...] = (
-    (plain_rows, (exp.Star, exp.Values)),
+    (plain_rows, (exp.Star,)),
     (plain_derived, (exp.Join, exp.Lateral)),
     (plain_sets, (exp.Anonymous, exp.Bracket, exp.Unnest, *SCALARS)),
     (plain_arrays, (exp.Any, exp.All)),

@@ -108,8 +108,6 @@ def _of_result(item: exp.Expr) -> str | None:
     match item:
         case exp.Paren() | exp.Collate() | exp.Bracket():
             return _of_result(item.this)
-        case exp.Interval():
-            return "interval"
         case exp.Cast():
             return None if item.meta.get(TYPED_PARAMETER) else _type_name(item)
         case exp.Case():

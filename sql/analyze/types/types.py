@@ -598,7 +598,6 @@ _TYPES: dict[type[exp.Expr], ColumnType] = {
     exp.Localtimestamp: TIMESTAMP,
     exp.Localtime: TIME,
     exp.CurrentDate: DATE,
-    exp.Interval: INTERVAL,
     exp.Uuid: UUID,
     exp.Extract: decimal(6),
 }  # fmt: skip

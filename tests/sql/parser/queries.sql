@@ -115,9 +115,9 @@ SELECT tmp$1, v$x, $1+$2 FROM t$1
 ----
 Query(tree=‹SELECT tmp$1, v$x, $1 + $2 FROM t$1›, as_of=None, locks=())
 
-SELECT INT8 '5'::TEXT, "time"('12:00'), nextval('s'::regclass), 1 = SOME (a), f[:k]
+SELECT INT8 '5'::TEXT, nextval('s'::regclass), 1 = SOME (a), f[:k]
 ----
-Query(tree=‹SELECT CAST(CAST('5' AS BIGINT) AS TEXT), CAST('12:00' AS TIME), NEXTVAL('s'), 1 = ANY(a), f[:k]›, as_of=None, locks=())
+Query(tree=‹SELECT CAST(CAST('5' AS BIGINT) AS TEXT), NEXTVAL('s'), 1 = ANY(a), f[:k]›, as_of=None, locks=())
 
 SHOW TABLES; EXPLAIN SELECT 1; FETCH 3 FROM c
 ----

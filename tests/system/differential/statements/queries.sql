@@ -355,7 +355,6 @@ SELECT to_jsonb(d) FROM dept d (number, called);
 SELECT id, sum(id) OVER (w ROWS '1' PRECEDING) FROM emp WINDOW w AS (ORDER BY id) ORDER BY id;
 SELECT id FROM emp WHERE (dept, name) IN (VALUES (1, 'ada'), (2, 'cyd')) ORDER BY id;
 SELECT id FROM emp WHERE (dept, name) NOT IN (VALUES (1, 'ada'), (2, 'cyd')) ORDER BY id;
-SELECT id FROM emp WHERE id = ANY (VALUES (1), (4)) ORDER BY id;
 SELECT id FROM emp WHERE id NOT IN (VALUES (1), (NULL)) ORDER BY id;
 SELECT (d.*)::TEXT FROM dept d;
 SELECT e.id, d IS NULL, d IS NOT NULL, d.* IS NULL, NOT d IS NULL FROM emp e LEFT JOIN dept d ON d.id = e.dept + 1 ORDER BY e.id;
