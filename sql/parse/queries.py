@@ -174,12 +174,8 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
 
 
 _WHEN = {None: WhenLocked.WAIT, True: WhenLocked.NOWAIT, False: WhenLocked.SKIP}
-_NEVER_LOCKED = {
-    "distinct": "DISTINCT clause",
-    "group": "GROUP BY clause",
-    "having": "HAVING clause",
-    "windows": "window functions",
-}
+_NEVER_LOCKED = ("distinct", "group", "having", "windows")
+"""Clauses that make other rows of those of the tables."""
 
 
 def cut_row_locks(tree: exp.Expr, position: int | None) -> tuple[RowLock, ...]:
@@ -194,19 +190,10 @@ def cut_row_locks(tree: exp.Expr, position: int | None) -> tuple[RowLock, ...]:
         )
     if not clauses:
         return ()
-    if not isinstance(tree, exp.Select) or tree.args.get("from_") is None:
-        raise SQLError(
-            "0A000",
-            "FOR UPDATE is only allowed on the rows of tables, not on UNION, VALUES or the like",
-            position=position,
-        )
-    for argument, what in _NEVER_LOCKED.items():
-        if tree.args.get(argument):
-            raise SQLError("0A000", f"FOR UPDATE is not allowed with {what}", position=position)
-    if any(item.find(exp.AggFunc, exp.Window) is not None for item in tree.expressions):
-        raise SQLError(
-            "0A000", "FOR UPDATE is not allowed with aggregate functions", position=position
-        )
+    rows = isinstance(tree, exp.Select) and tree.args.get("from_") is not None
+    if not rows or any(map(tree.args.get, _NEVER_LOCKED)) or any(map(_computed, tree.selects)):
+        what = "DISTINCT, GROUP BY, HAVING, aggregates, windows, UNION or VALUES"
+        raise SQLError("0A000", f"FOR UPDATE is not allowed with {what}", position=position)
     locks = tuple(
         RowLock(
             mode=LockMode.EXCLUSIVE if clause.args.get("update") else LockMode.SHARED,
@@ -217,6 +204,11 @@ def cut_row_locks(tree: exp.Expr, position: int | None) -> tuple[RowLock, ...]:
     )
     tree.set("locks", None)
     return locks
+
+
+def _computed(item: exp.Expr) -> bool:
+    """Whether an item of a select list is computed of several rows."""
+    return item.find(exp.AggFunc, exp.Window) is not None
 
 
 def parse_as_of(text: str, tokens: list[Token], index: int) -> tuple[AsOf, int]:
@@ -266,33 +258,26 @@ def _cut_as_of(text: str, tokens: list[Token]) -> tuple[list[Token], AsOf | None
     return tokens, None
 
 
-_SHOWN = {"jobs": "jobs", "changefeed jobs": "changefeed_jobs"}
-"""Words of SHOW, and the table in `tailrace_internal` for each."""
+_SHOWN = {
+    ("[", "show", "jobs", "]"): "jobs",
+    ("[", "show", "changefeed", "jobs", "]"): "changefeed_jobs",
+}
+"""Statements in brackets, and the table in `tailrace_internal` for each."""
 
 
 def _shown_tables(tokens: list[Token]) -> list[Token]:
-    """The tokens with the name of a table for each `[SHOW …]`. Raises SQLError 0A000."""
-    made = tokens
-    for place in reversed(range(len(tokens) - 1)):
-        bracket, word = tokens[place : place + 2]
-        if bracket.token_type != TokenType.L_BRACKET or word.text.lower() != "show":
-            continue
-        end = next(
-            (at for at in range(place, len(made)) if made[at].token_type == TokenType.R_BRACKET),
-            len(made),
-        )
-        shown = " ".join(token.text.lower() for token in made[place + 2 : end])
-        table = _SHOWN.get(shown)
-        if table is None:
-            raise SQLError(
-                "0A000",
-                f"[SHOW {shown.upper()}] is not supported as a table",
-                hint="In brackets stand SHOW JOBS and SHOW CHANGEFEED JOBS.",
-                position=bracket.start + 1,
-            )
-        names = [like(bracket, TokenType.VAR, "tailrace_internal")]
-        names += [like(bracket, TokenType.DOT, "."), like(bracket, TokenType.VAR, table)]
-        made = [*made[:place], *names, *made[end + 1 :]]
+    """The tokens with the name of a table for each `[SHOW …]`."""
+    words = [token.text.lower() for token in tokens]
+    made, place = list[Token](), 0
+    while place < len(tokens):
+        first = tokens[place]
+        shown = next((s for s in _SHOWN if words[place : place + len(s)] == [*s]), None)
+        if shown is None:
+            made.append(first)
+        else:
+            made += like(first, TokenType.VAR, "tailrace_internal"), like(first, TokenType.DOT, ".")
+            made.append(like(first, TokenType.VAR, _SHOWN[shown]))
+        place += 1 if shown is None else len(shown)
     return made
 
 

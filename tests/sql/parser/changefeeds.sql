@@ -168,8 +168,7 @@ Query(tree=‹SELECT job_id FROM tailrace_internal.jobs AS j›, as_of=None, loc
 
 SELECT * FROM [SHOW TABLES]
 ----
-position 15: [SHOW TABLES] is not supported as a table (SQLSTATE 0A000)
-HINT: In brackets stand SHOW JOBS and SHOW CHANGEFEED JOBS.
+position 15: syntax error at or near "[" (SQLSTATE 42601)
 
 EXPLAIN CHANGEFEED FOR TABLE t INTO 'null://' WITH updated, sample = 3
 ----
