@@ -1,20 +1,14 @@
 """Aggregates and windows that PostgreSQL has otherwise.
 
-    array_agg(DISTINCT x)       in their order
-    percentile_cont(0.5) WITHIN GROUP (ORDER BY n)      … (ORDER BY CAST(n AS DOUBLE)), a float
-
-DuckDB's percentile_cont() of a decimal rounds to the digits of it: what lies between 1 and 2 is 1.
+array_agg(DISTINCT x)                   in their order
+sum(a / b) FILTER (WHERE b <> 0)        computes nothing of the rows that are left out
 """
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from ...catalog.values.column_types import FLOAT8
 from ..analyze.types.types import Types
-from ..builtins.macros import cast_to
-from ..builtins.signatures import NUMBERS
-from ..syntax.trees import unsupported
 
 
 def around(aggregate: exp.Expr) -> exp.Expr:
@@ -57,7 +51,7 @@ def guard_filtered(tree: exp.Filter) -> None:
     """`sum(a / b) FILTER (WHERE b <> 0)` computes nothing of other rows; DuckDB computes first and
     leaves out then. So what is computed is a CASE too."""
     aggregate, condition = tree.this, tree.expression.this
-    if isinstance(aggregate, exp.WithinGroup) or condition.find(*_VOLATILE) is not None:
+    if condition.find(*_VOLATILE) is not None:
         return
     value = aggregate.this
     operands = [] if not isinstance(value, exp.Order) else [key.this for key in value.expressions]
@@ -67,14 +61,3 @@ def guard_filtered(tree: exp.Filter) -> None:
         if isinstance(operand, exp.Expr) and operand.find(*_RAISING) is not None:
             branch = exp.If(this=condition.copy(), true=operand.copy())
             operand.replace(exp.Case(ifs=[branch]))
-
-
-def percentile(tree: exp.WithinGroup, types: Types) -> None:
-    """Casts numbers between which values are asked for to floats, in place. Raises SQLError."""
-    ordered, *others = tree.expression.expressions
-    if others or tree.this.find(exp.Column) is not None:
-        what = "percentiles by several keys, or of fractions that are no constants"
-        raise unsupported(what, tree, "Write 0.5, and one key.")
-    kind = types.kind(ordered.this)
-    if isinstance(tree.this, exp.PercentileCont) and kind in NUMBERS and kind != FLOAT8.kind:
-        ordered.set("this", cast_to(ordered.this.copy(), FLOAT8))

@@ -445,8 +445,8 @@ def _order(node: exp.Ordered, types: Types) -> None:
     _refuse_array(types.of(what), node.this)
     if types.of(what) != JSONB:
         return
-    if isinstance(query, exp.WithinGroup | exp.SetOperation):
-        hint = "Say SELECT … FROM (… UNION ALL …) AS u, and ORDER BY and LIMIT for WITHIN GROUP."
+    if isinstance(query, exp.SetOperation):
+        hint = "Say SELECT … FROM (… UNION ALL …) AS u."
         raise unsupported("this order of documents", node, hint)
     node.this.replace(sort_key(what))
 

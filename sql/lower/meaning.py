@@ -214,7 +214,6 @@ _RULES: Mapping[type[exp.Expr], Rule] = {
     exp.CurrentTimestamp: times.refuse_digits,
     **dict.fromkeys((exp.Localtimestamp, exp.Localtime), times.local),
     **dict.fromkeys((exp.ArrayAgg, exp.GroupConcat), aggregates.listed),
-    exp.WithinGroup: aggregates.percentile,
     **dict.fromkeys((*COMPARISONS, exp.In), lambda node, types: compared_rows(node)),
     **dict.fromkeys(ARITHMETIC, _arithmetic),
     exp.Degrees: lambda node, types: duckdb(f"CAST(:x AS DOUBLE) / {_DEGREE}", x=node.this),

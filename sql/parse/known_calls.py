@@ -53,6 +53,10 @@ _BY_ARITHMETIC = "It is an expression of the operators and of floor(), mod() and
 _BY_UNNEST = (
     "unnest(a) WITH ORDINALITY gives elements and places, array_agg() makes an array of them."
 )
+_BY_PLACE = (
+    "GROUP BY x ORDER BY count(*) DESC LIMIT 1 is the most frequent value, row_number() and "
+    "count(*) OVER () tell a row's place; a mirror has DuckDB's percentiles."
+)
 _DIGEST = "sha256() and md5() are the digests that there are."
 _REFUSED = {
     **dict.fromkeys(
@@ -107,7 +111,11 @@ REFUSED_NODES: dict[type[exp.Expr], tuple[str, str]] = {
         (exp.JustifyDays, exp.JustifyHours, exp.JustifyInterval),
         ("justify_days()", "extract(epoch FROM x) makes one number of an interval."),
     ),
-    exp.Mode: ("mode()", "GROUP BY x ORDER BY count(*) DESC LIMIT 1 is the most frequent value."),
+    **dict.fromkeys(
+        (exp.WithinGroup, exp.Mode, exp.PercentileCont, exp.PercentileDisc),
+        ("aggregates WITHIN GROUP", _BY_PLACE),
+    ),
+    exp.IgnoreNulls: ("IGNORE NULLS", "FILTER and WHERE leave rows out."),
     **dict.fromkeys(
         (exp.JSONBObjectAgg, exp.JSONObjectAgg),
         ("jsonb_object_agg()", "jsonb_agg(jsonb_build_object(name, value)) gathers what is named."),

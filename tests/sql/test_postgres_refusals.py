@@ -143,6 +143,9 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
         ("SELECT format(s, 'x') FROM t", "||"),
         ("SELECT * FROM generate_series(0.0, 1.0, 0.1)", "generate_series("),
         ("SELECT mode() WITHIN GROUP (ORDER BY k) FROM t", "ORDER BY count(*)"),
+        ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY k) FROM t", "a row's place"),
+        ("SELECT rank(1) WITHIN GROUP (ORDER BY k) FROM t", "a row's place"),
+        ("SELECT lag(k) IGNORE NULLS OVER (ORDER BY k) FROM t", "FILTER"),
     ],
 )
 def test_function_that_no_client_asks_for_is_refused_with_a_hint(text: str, hint: str) -> None:

@@ -63,9 +63,7 @@ def _given(item: exp.Expr) -> str | None:
             return str(item.meta[CALLED])
         case exp.Column():
             return folded(item.this)
-        case exp.Paren() | exp.Filter() | exp.Window() | exp.WithinGroup() | exp.Collate():
-            return _given(item.this)
-        case exp.IgnoreNulls() | exp.Bracket():
+        case exp.Paren() | exp.Filter() | exp.Window() | exp.Collate() | exp.Bracket():
             return _given(item.this)
         case exp.Dot():
             return _given(item.expression)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from sqlglot import exp
 
@@ -94,15 +94,6 @@ def of_bare_numeric(node: exp.Cast, source: ColumnType | None) -> ColumnType | N
         case _:
             return None
     return array_of(made) if several else made
-
-
-def of_ordered_set(
-    tree: exp.WithinGroup, type_of: Callable[[exp.Expr], ColumnType | None]
-) -> ColumnType | None:
-    """The type of `f(fraction) WITHIN GROUP (ORDER BY key)`."""
-    if isinstance(tree.this, exp.PercentileDisc):
-        return type_of(tree.expression.expressions[0].this)
-    return FLOAT8 if isinstance(tree.this, exp.PercentileCont) else None
 
 
 def whole_of_recursion(tree: exp.Expr) -> exp.Expr:

@@ -69,7 +69,6 @@ from .derived_types import (
     decimal,
     literal_type,
     of_bare_numeric,
-    of_ordered_set,
     quotient_scale,
     series,
     whole_of_recursion,
@@ -582,7 +581,7 @@ _TYPES: dict[type[exp.Expr], ColumnType] = {
     ),
     **dict.fromkeys((exp.Count, exp.CountIf, exp.RowNumber, exp.Rank, exp.DenseRank), INT8),
     **dict.fromkeys(
-        (exp.PercentileCont, exp.Corr, exp.Pi, exp.Rand, exp.CumeDist, exp.PercentRank), FLOAT8
+        (exp.Corr, exp.Pi, exp.Rand, exp.CumeDist, exp.PercentRank), FLOAT8
     ),
     **dict.fromkeys(
         (exp.CurrentUser, exp.CurrentSchema, exp.CurrentDatabase, exp.SessionUser,
@@ -620,13 +619,12 @@ _RULES: dict[type[exp.Expr], Rule] = {
     exp.Subquery: Types._of_subquery,
     exp.Neg: Types._negation,
     exp.Nullif: Types._nullif,
-    exp.WithinGroup: lambda types, tree: of_ordered_set(tree, types.of),
     exp.AtTimeZone: lambda types, tree: AT_ZONE.get(types.kind(tree.this)),
     **dict.fromkeys((exp.GenerateSeries, exp.ExplodingGenerateSeries), Types._series),
     **dict.fromkeys((exp.Explode, exp.Any, exp.All), Types._element),
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod), Types._arithmetic),
     **dict.fromkeys(
-        (exp.Paren, exp.Alias, exp.Filter, exp.Window, exp.IgnoreNulls, exp.FirstValue,
+        (exp.Paren, exp.Alias, exp.Filter, exp.Window, exp.FirstValue,
          exp.LastValue, exp.NthValue, exp.Order, exp.Collate, exp.AnyValue, exp.Ordered),
         lambda types, tree: types.of(tree.this),
     ),

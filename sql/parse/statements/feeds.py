@@ -122,7 +122,7 @@ def _check(tree: exp.Expr) -> None:
         name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
         if isinstance(node, exp.Window) or name in WINDOWS:
             _refuse("window functions are", node, "Each change is looked at by itself.")
-        if isinstance(node, exp.AggFunc | exp.WithinGroup) or name in ("count", "array_agg"):
+        if isinstance(node, exp.AggFunc) or name in ("count", "array_agg"):
             _refuse("aggregate functions are", node, "Each change is looked at by itself.")
         if isinstance(node, _TABLE_FUNCTIONS):
             _refuse("set-returning functions are", node)

@@ -32,7 +32,6 @@ SELECT abs(1), round(1.5), ceil(1.5), ceiling(1.5), floor(1.5), power(2, 2), pow
 SELECT exp(1.0::FLOAT8) > 0, ln(1.0::FLOAT8), log(1.0::FLOAT8);
 SELECT string_agg(v, ','), array_agg(a), bool_and(true), bool_or(true), every(true) FROM n;
 SELECT avg(a), stddev(a), variance(a), stddev_pop(a), var_samp(a) FROM n;
-SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY a) FROM n;
 SELECT to_char(DATE '2020-01-01', 'YYYY'), date_trunc('year', TIMESTAMP '2020-01-01');
 SELECT current_user IS NULL, session_user IS NULL, user IS NULL, current_database() IS NULL, current_schema() IS NULL;
 SELECT current_schema(), current_database();
