@@ -58,7 +58,6 @@ def parse_insert(text: str, tokens: list[Token]) -> Insert | WithWrites:
 
 def parse_change(text: str, tokens: list[Token]) -> Update | Delete | WithWrites:
     """Parses UPDATE or DELETE. Raises SQLError."""
-    _refuse_current_of(tokens)
     tree = parse_tree(text, tokens)
     if (locking := _behind_locks(text, tree, tokens)) is not None:
         return locking
@@ -251,17 +250,6 @@ def _refuse_limit(tree: exp.Expr) -> None:
                 "0A000",
                 f"{name.upper()} of {type(tree).__name__.upper()} is not supported",
                 "Find the rows by a subquery: WHERE key IN (SELECT key FROM … ORDER BY … LIMIT …).",
-            )
-
-
-def _refuse_current_of(tokens: list[Token]) -> None:
-    words = [token.text.lower() for token in tokens]
-    for place in range(len(words) - 3):
-        if words[place : place + 3] == ["where", "current", "of"]:
-            raise unsupported(
-                "WHERE CURRENT OF",
-                tokens[place].start + 1,
-                "A cursor holds the rows as they were. Name the row by its key.",
             )
 
 

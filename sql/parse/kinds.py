@@ -192,6 +192,7 @@ define(
 )
 for _name, _what in {"job": "a job's id", "schedule_id": "a schedule's id"}.items():
     define(_name, lambda cursor, what=_what: integer(cursor, what), at_number)
+define("portion", lambda cursor: integer(cursor, "a number of rows"), at_number)
 define("number", lambda cursor: signed(cursor, "a whole number"), at_number)
 define("count", lambda cursor: signed(cursor, "a number of rows"), at_number)
 

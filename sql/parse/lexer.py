@@ -18,16 +18,8 @@ _STEPS_PER_PART = 32
 """Steps of a slice that the tokenizing of a part counts as."""
 
 
-LITERALS = frozenset(
-    {
-        TokenType.STRING,
-        TokenType.HEREDOC_STRING,
-        TokenType.RAW_STRING,
-        TokenType.NATIONAL_STRING,
-        TokenType.UNICODE_STRING,
-        TokenType.BYTE_STRING,
-    }
-)
+LITERALS = frozenset({TokenType.STRING, TokenType.NATIONAL_STRING})
+"""Texts in quotes and in dollars, and `N'…'`."""
 NUMBER_LENGTH_MAX = 1000
 """Characters of a number. No type holds more than a few hundred digits, and Python refuses to read
 an integer of more than 4,300."""

@@ -213,34 +213,16 @@ def _computed(item: exp.Expr) -> bool:
 
 def parse_as_of(text: str, tokens: list[Token], index: int) -> tuple[AsOf, int]:
     """The operand of AS OF SYSTEM TIME that begins at `tokens[index]`, and the index behind it."""
-    sign = ""
-    at = index
-    if at < len(tokens) and tokens[at].token_type == TokenType.DASH:
-        sign, at = "-", at + 1
-    token = tokens[at] if at < len(tokens) else None
-    if token is not None:
-        position = tokens[index].start + 1
-        if is_string(token) and not sign:
-            return AsOf(token.text, None, position), at + 1
-        if token.token_type == TokenType.NUMBER:
-            return AsOf(sign + token.text, None, position), at + 1
-        following = tokens[at + 1] if at + 1 < len(tokens) else None
-        parameter = token.token_type == TokenType.PARAMETER and not sign
-        if parameter and following is not None and following.text.isdecimal():
-            return AsOf(None, int(following.text), position), at + 2
-        if [t.token_type for t in tokens[at + 1 : at + 3]] == _NO_ARGUMENTS and not sign:
-            return AsOf(None, None, position, token.text.lower()), at + 3
-    end = token.end + 1 if token is not None else tokens[-1].end + 1
-    start = token.start if token is not None else end
-    raise syntax_error(
-        text,
-        start,
-        end,
-        hint="Write a timestamp, an ISO date and time, or an interval such as '-10s', in quotes.",
-    )
-
-
-_NO_ARGUMENTS = [TokenType.L_PAREN, TokenType.R_PAREN]
+    first, second = [*tokens[index : index + 2], None, None][:2]
+    if first is not None and (is_string(first) or first.token_type == TokenType.NUMBER):
+        return AsOf(first.text, None, first.start + 1), index + 1
+    given = first is not None and first.token_type == TokenType.PARAMETER
+    if first is not None and second is not None and given and second.text.isdecimal():
+        return AsOf(None, int(second.text), first.start + 1), index + 2
+    end = first.end + 1 if first is not None else tokens[-1].end + 1
+    start = first.start if first is not None else end
+    hint = "Write a timestamp, an ISO date and time, or an interval such as '-10s', in quotes."
+    raise syntax_error(text, start, end, hint=hint)
 
 
 def _cut_as_of(text: str, tokens: list[Token]) -> tuple[list[Token], AsOf | None]:

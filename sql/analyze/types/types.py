@@ -90,8 +90,7 @@ _TYPE = "postgres_type"
 _CHAINED = (exp.Binary, exp.Paren, exp.Not, exp.Neg, exp.Cast)
 _WITHIN = {"integer_of_text": INT8, "bool_of_text": BOOL, "float_text": STRING,
            "single_text": STRING, "single": FLOAT4, "text": STRING,
-           "subscripts": array_of(INT8), "vector_subscripts": array_of(INT8),
-           "places_to": array_of(INT8)}  # fmt: skip
+           "subscripts": array_of(INT8), "vector_subscripts": array_of(INT8)}  # fmt: skip
 """Result types of the macros that replace casts."""
 _KEPT_MAX = 4096
 """Calls whose signature is kept, by name and types of operands."""
@@ -440,8 +439,6 @@ class Types:
         return names, found
 
     def of_unnest(self, source: exp.Unnest, name: str) -> tuple[bool, ColumnType | None]:
-        if len(source.expressions) != 1:
-            return False, None
         found = self.of(source.expressions[0])
         names = given_names(source) or [source.alias.lower()]
         if name == names[0] or name == source.alias.lower():

@@ -9,8 +9,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from ....catalog.values.errors import SQLError
-from ...syntax.changefeed_statements import FetchSubscription
-from ...syntax.statement import Option, rows_of
+from ...syntax.statement import rows_of
 from ...syntax.statements import ShowSession
 from ...syntax.transaction_statements import (
     Direction,
@@ -152,32 +151,7 @@ def _fetched(position: int, name: str, direction: Direction, moves: bool = False
     return FetchCursor(**asdict(direction), name=name, moves=moves, position=position)
 
 
-def _of_subscription(
-    position: int, name: str, direction: Direction, options: tuple[Option, ...]
-) -> FetchSubscription:
-    if direction.single or (direction.count is not None and direction.count < 1):
-        raise SQLError(
-            "42601",
-            "a subscription is not fetched in that direction",
-            hint="A subscription is read forwards: FETCH 100, or FETCH ALL.",
-            position=position,
-        )
-    for option in (*options[1:], *(one for one in options if one.name != "timeout")):
-        raise SQLError(
-            "42601",
-            f'option "{option.name}" of FETCH is not known',
-            hint="Expected one option, timeout.",
-            position=option.position,
-        )
-    timeout = options[0] if options else None
-    return FetchSubscription(name=name, count=direction.count, timeout=timeout, position=position)
-
-
 CURSORS: tuple[Row, ...] = (
-    (
-        "FETCH [direction:direction] [FROM/IN] SUBSCRIPTION ^ name:subscription [options:with]",
-        _of_subscription,
-    ),
     ("FETCH [direction:direction] [FROM/IN] ^ name:cursor", _fetched),
     ("FETCH ^ name:cursor", _fetched, {"direction": Direction()}),
     ("moves:MOVE [direction:direction] [FROM/IN] ^ name:cursor", _fetched),

@@ -3,7 +3,7 @@ of queries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -224,12 +224,8 @@ _clause = Rules(
     ("_:collated", dict),
     expected='NULL, NOT NULL, DEFAULT, PRIMARY KEY, "," or ")"',
 )
-_TWICE = {
-    "nullable": "conflicting NULL/NOT NULL declarations",
-    "default": "multiple default values specified",
-    "computed": "multiple generation clauses specified",
-    "identity": "multiple identity specifications",
-}
+_VALUES = frozenset({"default", "computed", "identity"})
+"""What gives a column its values, of which there is one."""
 
 
 def _check(columns: tuple[str, ...], **fields: object) -> Check:
@@ -258,16 +254,18 @@ def _column(cursor: Cursor) -> ColumnDefinition:
         if "primary_key" in clause:
             clause["primary_name"] = name
         for field, value in clause.items():
-            if field in _TWICE and said.get(field, value) is not value:
-                raise conflict(_TWICE[field], here)
-        said |= clause
-    if "identity" in said or type.name in SERIALS:
-        _check_drawn(said, type, conflict)
-    if "primary_key" in said and said.get("nullable"):
+            if said.setdefault(field, value) is not value:
+                raise conflict("conflicting or redundant clauses", here)
+    serial = type.name in SERIALS
+    values = sorted(_VALUES.intersection(said)) + ["serial"] * serial
+    if len(values) > 1:
+        raise conflict(f"both {' and '.join(values)} value specified")
+    drawn = serial or "identity" in said
+    if said.get("nullable") and (drawn or "primary_key" in said):
         raise conflict("conflicting NULL/NOT NULL declarations")
-    if "default" in said and "computed" in said:
-        raise conflict("both default and computed value specified")
-    if type.name in SERIALS:
+    if drawn:
+        said["nullable"] = False
+    if serial:
         said["default"] = exp.Anonymous(this="unique_rowid", expressions=[])
         type = TypeName("int8", (), type.position)
     return ColumnDefinition(
@@ -277,22 +275,6 @@ def _column(cursor: Cursor) -> ColumnDefinition:
         position=position,
         **said,  # type: ignore[arg-type]
     )
-
-
-def _check_drawn(
-    said: dict[str, object], type: TypeName, conflict: Callable[[str], SQLError]
-) -> None:
-    """An identity's and a serial's values are drawn, and never NULL. Raises SQLError 42601."""
-    serial = type.name in SERIALS
-    if "identity" in said and (serial or "default" in said):
-        raise conflict("both default and identity specified")
-    if "default" in said or (serial and "computed" in said):
-        raise conflict("multiple default values specified")
-    if "computed" in said:
-        raise conflict("both identity and computed value specified")
-    if said.get("nullable") is True:
-        raise conflict("conflicting NULL/NOT NULL declarations")
-    said["nullable"] = False
 
 
 # Tables.

@@ -31,7 +31,7 @@ position 42: multiple primary keys for table "t" are not allowed (SQLSTATE 42P16
 
 CREATE TABLE t (k INT8 NULL NOT NULL)
 ----
-position 29: conflicting NULL/NOT NULL declarations for column "k" (SQLSTATE 42601)
+position 29: conflicting or redundant clauses for column "k" (SQLSTATE 42601)
 
 CREATE TABLE t (a INT8[])
 ----

@@ -7,15 +7,15 @@ Query(tree=‹SELECT * FROM t›, as_of=None, locks=())
 
 SELECT * FROM t AS OF SYSTEM TIME '-10s' WHERE a = $1
 ----
-Query(tree=‹SELECT * FROM t WHERE a = $1›, as_of=AsOf(literal='-10s', parameter=None, position=35, function=None), locks=())
+Query(tree=‹SELECT * FROM t WHERE a = $1›, as_of=AsOf(literal='-10s', parameter=None, position=35), locks=())
 
 SELECT * FROM t AS OF SYSTEM TIME $2
 ----
-Query(tree=‹SELECT * FROM t›, as_of=AsOf(literal=None, parameter=2, position=35, function=None), locks=())
+Query(tree=‹SELECT * FROM t›, as_of=AsOf(literal=None, parameter=2, position=35), locks=())
 
 SELECT * FROM t AS OF SYSTEM TIME 1700000000000000000.0000000003
 ----
-Query(tree=‹SELECT * FROM t›, as_of=AsOf(literal='1700000000000000000.0000000003', parameter=None, position=35, function=None), locks=())
+Query(tree=‹SELECT * FROM t›, as_of=AsOf(literal='1700000000000000000.0000000003', parameter=None, position=35), locks=())
 
 SELECT * FROM t AS OF SYSTEM TIME
 ----

@@ -13,7 +13,7 @@ Begin(modes=TransactionModes(isolation=SERIALIZABLE, read_only=False, deferrable
 
 BEGIN TRANSACTION AS OF SYSTEM TIME '-10s'
 ----
-Begin(modes=TransactionModes(isolation=None, read_only=True, deferrable=None, as_of=AsOf(literal='-10s', parameter=None, position=37, function=None)))
+Begin(modes=TransactionModes(isolation=None, read_only=True, deferrable=None, as_of=AsOf(literal='-10s', parameter=None, position=37)))
 
 ABORT WORK; END
 ----

@@ -174,7 +174,6 @@ SELECT count(*) FROM generate_series(1, 1000);
 SELECT * FROM unnest(ARRAY[3, 1, 2]) AS u ORDER BY u;
 SELECT * FROM unnest(ARRAY['a', 'b']) WITH ORDINALITY AS u(x, n) ORDER BY n;
 SELECT unnest(ARRAY[1, 2]);
-SELECT * FROM unnest(ARRAY[1, 2], ARRAY['a', 'b', 'c']) AS u(a, b) ORDER BY b;
 SELECT name, unnest(ARRAY[1, 2]) AS u FROM emp WHERE id = 1 ORDER BY u;
 SELECT id FROM emp WHERE name LIKE '%e%' ORDER BY id;
 SELECT id FROM emp WHERE name > 'c' ORDER BY id;
