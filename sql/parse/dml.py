@@ -38,6 +38,9 @@ from .cursor import syntax_error
 from .lexer import like
 from .queries import cut_row_locks, parse_query, parse_tree, word_at
 
+_SOURCES = (TokenType.VALUES, TokenType.SELECT, TokenType.WITH)
+"""First words of the source of an INSERT, which may also begin with a parenthesis."""
+
 
 def parse_insert(text: str, tokens: list[Token]) -> Insert | WithWrites:
     """Parses INSERT or UPSERT. Raises SQLError."""
@@ -47,7 +50,7 @@ def parse_insert(text: str, tokens: list[Token]) -> Insert | WithWrites:
         raise syntax_error(text, near.start, near.end + 1, hint="Expected INTO.")
     tokens = plain_inserts(tokens)
     rows = rows_behind(text, tokens)
-    tree = parse_tree(text, tokens)
+    tree = parse_tree(text, _enclosed_values(tokens))
     if not isinstance(tree, exp.Insert):
         raise syntax_error(text, first.start, first.end + 1)
     if rows is not None:
@@ -56,8 +59,30 @@ def parse_insert(text: str, tokens: list[Token]) -> Insert | WithWrites:
     return _behind_locks(text, tree, tokens) or insert_of(tree, tokens)
 
 
+def _enclosed_values(tokens: list[Token]) -> list[Token]:
+    """Returns the tokens of an INSERT with another pair of parentheses around `(VALUES (…), …)`:
+    sqlglot would take it for a list of columns, and reads nothing behind its rows."""
+    depth, opening = 0, -1
+    for place, token in enumerate(tokens):
+        kind = token.token_type
+        if kind == TokenType.L_PAREN:
+            begun = [each.token_type for each in tokens[place + 1 : place + 3]]
+            if depth == 0 and begun == [TokenType.VALUES, TokenType.L_PAREN]:
+                opening = place
+            depth += 1
+        elif kind == TokenType.R_PAREN:
+            depth -= 1
+            if depth == 0 and opening >= 0:
+                inner = tokens[opening : place + 1]
+                return [*tokens[:opening], inner[0], *inner, inner[-1], *tokens[place + 1 :]]
+        elif depth == 0 and kind in _SOURCES:
+            return tokens
+    return tokens
+
+
 def parse_change(text: str, tokens: list[Token]) -> Update | Delete | WithWrites:
     """Parses UPDATE or DELETE. Raises SQLError."""
+    _refuse_current_of(tokens)
     tree = parse_tree(text, tokens)
     if (locking := _behind_locks(text, tree, tokens)) is not None:
         return locking
@@ -250,6 +275,17 @@ def _refuse_limit(tree: exp.Expr) -> None:
                 "0A000",
                 f"{name.upper()} of {type(tree).__name__.upper()} is not supported",
                 "Find the rows by a subquery: WHERE key IN (SELECT key FROM … ORDER BY … LIMIT …).",
+            )
+
+
+def _refuse_current_of(tokens: list[Token]) -> None:
+    words = [token.text.lower() for token in tokens]
+    for place in range(len(words) - 3):
+        if words[place : place + 3] == ["where", "current", "of"]:
+            raise unsupported(
+                "WHERE CURRENT OF",
+                tokens[place].start + 1,
+                "A cursor holds the rows as they were. Name the row by its key.",
             )
 
 

@@ -65,7 +65,6 @@ _REFUSED = {
         _IN_PATHS,
     ),
     "to_date": _BY_PATTERN,
-    "values": "Write INSERT INTO t VALUES (…), without parentheses around it.",
     **dict.fromkeys(
         ("jsonb_exists", "jsonb_exists_any", "jsonb_exists_all", "jsonb_contained", "jsonb_concat",
          "jsonb_delete", "jsonb_delete_path"),

@@ -174,8 +174,12 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
 
 
 _WHEN = {None: WhenLocked.WAIT, True: WhenLocked.NOWAIT, False: WhenLocked.SKIP}
-_NEVER_LOCKED = ("distinct", "group", "having", "windows")
-"""Clauses that make other rows of those of the tables."""
+_NEVER_LOCKED = {
+    "distinct": "DISTINCT clause",
+    "group": "GROUP BY clause",
+    "having": "HAVING clause",
+    "windows": "window functions",
+}
 
 
 def cut_row_locks(tree: exp.Expr, position: int | None) -> tuple[RowLock, ...]:
@@ -190,10 +194,19 @@ def cut_row_locks(tree: exp.Expr, position: int | None) -> tuple[RowLock, ...]:
         )
     if not clauses:
         return ()
-    rows = isinstance(tree, exp.Select) and tree.args.get("from_") is not None
-    if not rows or any(map(tree.args.get, _NEVER_LOCKED)) or any(map(_computed, tree.selects)):
-        what = "DISTINCT, GROUP BY, HAVING, aggregates, windows, UNION or VALUES"
-        raise SQLError("0A000", f"FOR UPDATE is not allowed with {what}", position=position)
+    if not isinstance(tree, exp.Select) or tree.args.get("from_") is None:
+        raise SQLError(
+            "0A000",
+            "FOR UPDATE is only allowed on the rows of tables, not on UNION, VALUES or the like",
+            position=position,
+        )
+    for argument, what in _NEVER_LOCKED.items():
+        if tree.args.get(argument):
+            raise SQLError("0A000", f"FOR UPDATE is not allowed with {what}", position=position)
+    if any(item.find(exp.AggFunc, exp.Window) is not None for item in tree.expressions):
+        raise SQLError(
+            "0A000", "FOR UPDATE is not allowed with aggregate functions", position=position
+        )
     locks = tuple(
         RowLock(
             mode=LockMode.EXCLUSIVE if clause.args.get("update") else LockMode.SHARED,
@@ -204,11 +217,6 @@ def cut_row_locks(tree: exp.Expr, position: int | None) -> tuple[RowLock, ...]:
     )
     tree.set("locks", None)
     return locks
-
-
-def _computed(item: exp.Expr) -> bool:
-    """Whether an item of a select list is computed of several rows."""
-    return item.find(exp.AggFunc, exp.Window) is not None
 
 
 def parse_as_of(text: str, tokens: list[Token], index: int) -> tuple[AsOf, int]:

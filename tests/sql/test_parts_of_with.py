@@ -28,8 +28,8 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
         ("DELETE FROM q ORDER BY id LIMIT 1", "0A000"),
         ("DELETE FROM q LIMIT 1", "0A000"),
         ("UPDATE q SET p = 1 ORDER BY id LIMIT 1", "0A000"),
-        ("DELETE FROM q WHERE CURRENT OF c", "42601"),
-        ("UPDATE q SET p = 1 WHERE CURRENT OF c", "42601"),
+        ("DELETE FROM q WHERE CURRENT OF c", "0A000"),
+        ("UPDATE q SET p = 1 WHERE CURRENT OF c", "0A000"),
     ],
 )
 def test_what_is_refused(text: str, sqlstate: str) -> None:
