@@ -34,7 +34,7 @@ from .expansions.set_functions import SCALARS, plain_sets
 from .known_calls import REFUSED_NODES, known_calls
 from .lexer import give_way_for, is_string, like
 from .pieces import NESTING_MAX, OPERATORS_MAX
-from .repairs import meant_tokens, plain_arrays, plain_derived, plain_rows
+from .repairs import meant_tokens, plain_arrays
 
 ParsedTree = tuple[exp.Expr, frozenset[type[exp.Expr]], list[exp.Select]]
 """A tree, the classes of its nodes, and its SELECTs."""
@@ -113,8 +113,6 @@ def _refuse_depth(nodes: list[exp.Expr]) -> None:
 
 
 _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]], ...] = (
-    (plain_rows, (exp.Star,)),
-    (plain_derived, (exp.Join, exp.Lateral)),
     (plain_sets, (exp.Anonymous, exp.Bracket, exp.Unnest, *SCALARS)),
     (plain_arrays, (exp.Any, exp.All)),
     (known_calls, (exp.Anonymous, *REFUSED_NODES)),

@@ -9,14 +9,7 @@ leaves this module.
 
 A tree that was parsed so is said in PostgreSQL's words again by `as_written`. In trees:
 
-    count(t.*), to_jsonb(t.*)           count(t), to_jsonb(t): the star of one argument is the row
     1 = ANY (ARRAY(SELECT …))           1 = ANY (SELECT …)
-
-Derived tables get aliases; what reads a tree knows the tables of a FROM by their names, and so two
-without one would be one:
-
-    FROM (SELECT 1 AS x), (VALUES (2)), LATERAL (SELECT 3), unnest(a)
-    FROM (SELECT 1 AS x), (VALUES (2)) AS "~1", LATERAL (SELECT 3) AS "~2", unnest(a) AS "unnest"
 """
 
 from __future__ import annotations
@@ -27,7 +20,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from ...catalog.values.errors import SQLError
 from ...kvlayer.process.fibre import give_way
 from ..builtins.macros import PREFIX
-from ..syntax.trees import alias_named, find_all, unsupported
+from ..syntax.trees import find_all, unsupported
 from .lexer import LITERALS, TOKENS_PER_STEP, is_string, like
 
 OID = TokenType.UINT
@@ -119,60 +112,6 @@ def as_written(tree: exp.Expr) -> exp.Expr:
             else:
                 name.set("this", name.name.lower())
     return made
-
-
-# Rows.
-
-_LISTS = (exp.Select, exp.Returning, exp.Tuple)
-"""The nodes in which a star stands for several columns."""
-
-
-def plain_rows(tree: exp.Expr) -> exp.Expr:
-    """The tree with the row itself, `count(t)`, for the star of an argument, `count(t.*)`."""
-    for star in list(find_all(tree, exp.Column)):
-        parent, named = star.parent, star.args.get("table")
-        if named is None or not isinstance(star.this, exp.Star):
-            continue
-        row = isinstance(parent, exp.Anonymous) and parent.name.upper() == "ROW"
-        if not row and not isinstance(parent, (*_LISTS, type(None))):
-            star.replace(exp.Column(this=named))
-    return tree
-
-
-# Derived tables.
-
-
-def plain_derived(tree: exp.Expr) -> exp.Expr:
-    """The tree with names for derived tables that have none, where several stand side by side."""
-    for select in list(tree.find_all(exp.Select)):
-        unnamed = [table for table in _tables_of(select) if _unnamed(table)]
-        for number, table in enumerate(unnamed if len(unnamed) > 1 else ()):
-            name = _function(table) or (f"~{number}" if number else None)
-            if name is not None:
-                table.set("alias", alias_named(name))
-    return tree
-
-
-def _tables_of(select: exp.Select) -> list[exp.Expr]:
-    begins = select.args.get("from_")
-    joins = [*(select.args.get("joins") or ()), *(select.args.get("laterals") or ())]
-    return [one if isinstance(one, exp.Lateral) else one.this for one in (begins, *joins) if one]
-
-
-def _unnamed(table: exp.Expr) -> bool:
-    if table.alias:
-        return False
-    if isinstance(table, exp.Subquery):
-        return not isinstance(table.this, exp.Table)  # a JOIN in parentheses
-    return isinstance(table, exp.Values | exp.Lateral) or _function(table) is not None
-
-
-def _function(table: exp.Expr) -> str | None:
-    """The name of a function in FROM, which is its table's."""
-    call = table.this if isinstance(table, exp.Table | exp.Lateral) else table
-    if isinstance(call, exp.Anonymous):
-        return call.name.lower()
-    return call.sql_name().lower() if isinstance(call, exp.Func) else None
 
 
 # Arrays.

@@ -61,7 +61,7 @@ def _given(item: exp.Expr) -> str | None:
             return folded(item.args["alias"])
         case exp.Expr() if CALLED in item.meta:
             return str(item.meta[CALLED])
-        case exp.Column():
+        case exp.Column(this=exp.Identifier()):
             return folded(item.this)
         case exp.Paren() | exp.Filter() | exp.Window() | exp.Collate() | exp.Bracket():
             return _given(item.this)
