@@ -254,10 +254,10 @@ define_rules(
 )
 
 
-def one_of(choices: Mapping[str, object], expected: str) -> Rules:
+def one_of(choices: Mapping[str, object]) -> Rules:
     """Words, and what each of them means."""
     rows = [(words, lambda meant: meant, {"meant": meant}) for words, meant in choices.items()]
-    return Rules(*rows, expected=expected)
+    return Rules(*rows)
 
 
 Gathered = dict[str, object]

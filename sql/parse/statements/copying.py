@@ -60,7 +60,6 @@ _old_options = gathered(
         ("HEADER", dict, {"header": "true"}),
         ("_:condition", dict),
         *((f"{name.upper()} [AS] {name}:text", dict) for name in _TEXTS),
-        expected="an option of COPY",
     )
 )
 

@@ -24,11 +24,7 @@ from ..queries import parse_tree
 from ..rules import Row, Rules
 
 kinds.define_rules(
-    "isolation",
-    kinds.one_of(
-        {name.upper(): level for name, level in LEVELS.items()},
-        "SERIALIZABLE, REPEATABLE READ or READ COMMITTED",
-    ),
+    "isolation", kinds.one_of({name.upper(): level for name, level in LEVELS.items()})
 )
 _MODES: tuple[Row, ...] = (
     ("ISOLATION LEVEL isolation:isolation", dict),
@@ -37,16 +33,8 @@ _MODES: tuple[Row, ...] = (
     ("DEFERRABLE", dict, {"deferrable": True}),
     ("NOT DEFERRABLE", dict, {"deferrable": False}),
 )
-_EXPECTED = "ISOLATION LEVEL, READ ONLY, READ WRITE"
-_lasting_modes = kinds.gathered(Rules(*_MODES, expected=f"{_EXPECTED} or DEFERRABLE"), commas=True)
-_modes_given = kinds.gathered(
-    Rules(
-        *_MODES,
-        ("AS OF SYSTEM TIME as_of:moment", dict),
-        expected=f"{_EXPECTED}, DEFERRABLE or AS OF SYSTEM TIME",
-    ),
-    commas=True,
-)
+_lasting_modes = kinds.gathered(Rules(*_MODES), commas=True)
+_modes_given = kinds.gathered(Rules(*_MODES, ("AS OF SYSTEM TIME as_of:moment", dict)), commas=True)
 
 
 @kinds.kind("modes")

@@ -34,10 +34,7 @@ from ..rules import Row, Rules
 
 kinds.define_rules(
     "width",  # INTEGER is INT8, as it is for columns
-    kinds.one_of(
-        {"SMALLINT/INT2": 16, "INT4": 32, "INTEGER/INT/BIGINT/INT8": 64},
-        "SMALLINT, INTEGER or BIGINT",
-    ),
+    kinds.one_of({"SMALLINT/INT2": 16, "INT4": 32, "INTEGER/INT/BIGINT/INT8": 64}),
 )
 _sequence_option = Rules(
     ("AS bits:width", dict),
@@ -53,7 +50,6 @@ _sequence_option = Rules(
     ("OWNED BY path:column_path", lambda path: {"owned_by": tuple(path.split("."))}),
     ("SEQUENCE NAME name:sequence", dict),
     ("RESTART [[WITH] restart:number]", dict, {"restarts": True}),
-    expected="an option of a sequence",
 )
 kinds.define_rules("sequence_option", _sequence_option)
 _sequence_options = kinds.gathered(_sequence_option)
@@ -175,13 +171,7 @@ kinds.refuses(
     hint="Leave it out, and let a CHECK say which columns may be NULL beside others.",
 )
 _ACTIONS = ("NO ACTION", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT")
-kinds.define_rules(
-    "action",
-    kinds.one_of(
-        {action: action for action in _ACTIONS},
-        "NO ACTION, RESTRICT, CASCADE, SET NULL or SET DEFAULT",
-    ),
-)
+kinds.define_rules("action", kinds.one_of({action: action for action in _ACTIONS}))
 _NAMED = "^ [CONSTRAINT name:constraint]"
 _REFERENCES = (
     "REFERENCES table:table [referenced_columns:(column,…)] [_:match] "
@@ -222,7 +212,6 @@ _clause = Rules(
     (CHECK, lambda **fields: {"constraint": partial(_check, **fields)}),
     (_REFERENCES, lambda **fields: {"constraint": partial(_reference, **fields)}),
     ("_:collated", dict),
-    expected='NULL, NOT NULL, DEFAULT, PRIMARY KEY, "," or ")"',
 )
 _VALUES = frozenset({"default", "computed", "identity"})
 """What gives a column its values, of which there is one."""
@@ -309,12 +298,9 @@ kinds.define_rules(
         (f"unique:[UNIQUE] INDEX ^ [name:index] {_STORING}", index_definition),
         ("[CONSTRAINT _:constraint] _:excluded", dict),
         ("name:column_definition", kinds.itself),
-        expected="a column's name",
     ),
 )  # fmt: skip
-kinds.define_rules(
-    "ends", kinds.one_of({end.value: end for end in OnCommit}, "PRESERVE ROWS, DELETE ROWS or DROP")
-)
+kinds.define_rules("ends", kinds.one_of({end.value: end for end in OnCommit}))
 
 
 @kinds.kind("filled")

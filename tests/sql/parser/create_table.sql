@@ -40,7 +40,7 @@ CreateTable(table=ObjectName(parts=('t'), position=14), columns=(ColumnDefinitio
 CREATE TABLE t ()
 ----
 position 17: syntax error at or near ")" (SQLSTATE 42601)
-HINT: Expected a column's name.
+HINT: Expected PRIMARY KEY, UNIQUE, CHECK, FOREIGN KEY, INDEX or a column's name.
 
 CREATE TABLE t (job text, key bytes, "index" int)
 ----
