@@ -39,7 +39,7 @@ REFUSED = [
     ("CASE WHEN id THEN 1 END", "42804", "argument of CASE/WHEN must be type boolean"),
     ("1 = ANY (1)", "42809", "op ANY/ALL (array) requires array on right side"),
     ("(id)[1]", "42804", "cannot subscript type bigint"),
-    ("-s", "42883", "operator does not exist: - text"),
+    ("-s", "42883", "function - does not take these arguments"),
     ("yes::DATE", "42846", "cannot cast type boolean to date"),
     ("(yes, id) = (id, id)", "42883", "operator does not exist: boolean = bigint"),
     ("id IS TRUE", "42804", "argument of IS TRUE must be type boolean, not type bigint"),
