@@ -221,7 +221,11 @@ def scopes_in(tree: exp.Expr) -> list[QueryScope]:
             _ = scope.selected_sources  # looks for names that are there twice
     except OptimizeError as error:
         name = f"{error}".rpartition(": ")[2]
-        raise SQLError("42712", f'table name "{name}" specified more than once') from error
+        message, hint = f'table name "{name}" specified more than once', None
+        if not name:
+            message = "several tables and functions of FROM have no name"
+            hint = "Write AS and a name behind each."
+        raise SQLError("42712", message, hint=hint) from error
     finally:
         for node, items in aside:
             node.args["expressions"] = items

@@ -26,7 +26,6 @@ from ...catalog.values.column_types import (
     DECIMAL,
     INT8,
     INT8_MAX,
-    INTERVAL,
     STRING,
     TIMESTAMPTZ,
     ColumnType,
@@ -157,8 +156,6 @@ def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) ->
         case exp.Literal():
             slot = tree.meta.get(SLOT)
             return _literal(tree) if slot is None else _slot(slot)
-        case exp.Interval():
-            return _interval(tree)
         case exp.Array():
             return _array([compile_scalar(item, scope, relation) for item in tree.expressions])
         case exp.Null():
@@ -316,16 +313,6 @@ def _literal(tree: exp.Literal) -> Scalar:
 
 def _slot(number: int) -> Scalar:
     return Scalar(INT8, lambda values, bindings: bindings.slots[number], True)
-
-
-def _interval(tree: exp.Interval) -> Scalar:
-    """`INTERVAL '1 day'`, whose last word sqlglot takes for a unit."""
-    literal = tree.this
-    if not isinstance(literal, exp.Literal) or not literal.is_string:
-        raise NotNative("interval")
-    unit = tree.args.get("unit")
-    text = literal.this if unit is None else f"{literal.this} {unit.sql()}"
-    return constant(INTERVAL, coerce(INTERVAL, text))
 
 
 def _array(items: Sequence[Scalar]) -> Scalar:
@@ -498,10 +485,6 @@ def type_of_cast(tree: exp.Cast) -> ColumnType | None:
     if isinstance(known, ColumnType):
         return known
     target = tree.to
-    if isinstance(target.this, exp.Interval):
-        raise unsupported(
-            "a cast to some fields of INTERVAL", tree, "Cast to INTERVAL; extract() takes a field."
-        )
     if target.this == INT4_TYPE:
         return ColumnType(TypeKind.INT4)
     text = target.sql("postgres").replace(str(INT4_TYPE.value), "INT4")

@@ -224,7 +224,6 @@ MACROS: dict[str, str] = {
 _WRITTEN: dict[str, str] = {
     "subscripts": "(a, d) AS CASE WHEN d = 1 THEN range(1, len(a) + 1) END",
     "vector_subscripts": "(a, d) AS CASE WHEN d = 1 THEN range(0, len(a)) END",
-    "places_to": "(n) AS range(1, n + 1)",
     "float_text": _FLOAT_TEXT,
     "days": "(n) AS CAST(n AS INTEGER)",
     "integer_of_text": _INTEGER_OF_TEXT,

@@ -165,7 +165,7 @@ async def _query(execution: Execution, as_of: AsOf | None, scope: LeaseScope) ->
     read_at: Timestamp | None = None
     if as_of is not None:
         now = await store.now()
-        read_at = resolve_as_of(as_of, execution.invocation.parameters, now, store.settings)
+        read_at = resolve_as_of(as_of, execution.invocation.parameters, now)
     transaction = store.begin(
         read_timestamp=read_at, read_only=True, lock_timeout=execution.lock_timeout
     )

@@ -1,5 +1,8 @@
-"""Aggregates and windows that PostgreSQL has otherwise: lists of DISTINCT values are in their
-order, and FILTER keeps rows from being computed."""
+"""Aggregates and windows that PostgreSQL has otherwise.
+
+array_agg(DISTINCT x)                   in their order
+sum(a / b) FILTER (WHERE b <> 0)        computes nothing of the rows that are left out
+"""
 
 from __future__ import annotations
 

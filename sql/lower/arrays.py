@@ -250,7 +250,6 @@ def _length(node: exp.ArraySize, types: Types, typed: Typed) -> exp.Expr | None:
 
 OperatorRule = Callable[[Any, Types, Typed], exp.Expr | None]
 OPERATORS: dict[type[exp.Expr], OperatorRule] = {
-    exp.Interval: lambda node, types, typed: _constant(node, INTERVAL, typed),
     **dict.fromkeys((exp.Cast, exp.TryCast), _cast),
     **dict.fromkeys((exp.ArrayContainsAll, exp.ArrayContainedBy, exp.ArrayOverlaps), _containment),
     exp.DPipe: _concatenation,

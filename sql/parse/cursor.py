@@ -180,15 +180,6 @@ class Cursor:
                 self._missed.append(expected)
             self._hint = hint or self._hint
 
-    def missed_since(self, at: int, count: int, label: str) -> None:
-        """Says `label` for all that was expected at a lexeme beside the first `count` of it."""
-        if at == self.missed_at:
-            self._missed[count:] = [label]
-
-    def missed_count(self) -> int:
-        """The number of expectations at the current lexeme so far."""
-        return len(self._missed) if self.missed_at == self.index else 0
-
     def fail(self, expected: str | None = None) -> NoReturn:
         self.miss(self.index, expected)
         raise Unmatched

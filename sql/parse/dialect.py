@@ -4,7 +4,6 @@
     $1,$2                     parameters: a dollar would begin a quoted text, which `pieces` finds
     '7'::INT4                 MEDIUMINT, which PostgreSQL lacks: INT has 64 bits, and no other name
     substr(s, -1)             a call of `postgres_substr`, which only `sql.lower` knows
-    int8('5'), "time"('1:00') casts, each in a column of the function's name
     nextval('s'::regclass)    nextval('s'): the name is looked for when it is called
     user, current_role        CURRENT_USER in a column of that name: reserved words, not names
     1 = ALL (a)               no call of a function all(a)
@@ -60,12 +59,6 @@ class _GivingWay(dict[TokenType, object]):
         return super().__contains__(key)
 
 
-_CASTS = {
-    "bool": "BOOLEAN", "bytea": "BYTEA", "float4": "FLOAT4", "float8": "FLOAT8", "int2": "INT2",
-    "int4": "MEDIUMINT", "int8": "INT8", "json": "JSON", "jsonb": "JSONB", "text": "TEXT",
-    "time": "TIME", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ", "uuid": "UUID",
-    "varchar": "VARCHAR",
-}  # fmt: skip
 _SETS: dict[str, type[exp.Expr]] = {"all": exp.All, "some": exp.Any}
 _SEQUENCES = ("nextval", "currval", "setval")
 
@@ -75,13 +68,8 @@ def _call(name: str, arguments: list[exp.Expr]) -> exp.Expr:
     if name in CALLED:
         return exp.Anonymous(this=f"{PREFIX}{name}", expressions=arguments)
     first = arguments[0] if arguments else None
-    if first is not None and len(arguments) == 1:
-        if name in _SETS:
-            return _SETS[name](this=exp.Paren(this=first))
-        if name in _CASTS:
-            made = exp.Cast(this=first, to=exp.DataType.build(_CASTS[name], dialect="postgres"))
-            made.meta[COLUMN_NAME] = name
-            return made
+    if name in _SETS and len(arguments) == 1:
+        return _SETS[name](this=exp.Paren(this=arguments[0]))
     if name in _SEQUENCES and isinstance(first, exp.Cast):
         literal = first.this.unnest()
         arguments[:1] = [literal if isinstance(literal, exp.Literal) else first]
@@ -111,7 +99,7 @@ def _postgres() -> Postgres:
     made = Postgres()
     made.INDEX_OFFSET = 0
     made.parser_class = parser = RisingWave.parser_class
-    names = (*CALLED, *_CASTS, *_SETS, *_SEQUENCES)
+    names = (*CALLED, *_SETS, *_SEQUENCES)
     own: dict[str, Callable[..., exp.Expr]] = {name.upper(): partial(_call, name) for name in names}
     parser.FUNCTIONS = {**parser.FUNCTIONS, **own}
     words = {word.upper(): partial(_user, word) for word in ("user", "current_role")}

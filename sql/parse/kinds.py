@@ -192,6 +192,7 @@ define(
 )
 for _name, _what in {"job": "a job's id", "schedule_id": "a schedule's id"}.items():
     define(_name, lambda cursor, what=_what: integer(cursor, what), at_number)
+define("portion", lambda cursor: integer(cursor, "a number of rows"), at_number)
 define("number", lambda cursor: signed(cursor, "a whole number"), at_number)
 define("count", lambda cursor: signed(cursor, "a number of rows"), at_number)
 
@@ -253,10 +254,10 @@ define_rules(
 )
 
 
-def one_of(choices: Mapping[str, object], expected: str) -> Rules:
+def one_of(choices: Mapping[str, object]) -> Rules:
     """Words, and what each of them means."""
     rows = [(words, lambda meant: meant, {"meant": meant}) for words, meant in choices.items()]
-    return Rules(*rows, expected=expected)
+    return Rules(*rows)
 
 
 Gathered = dict[str, object]

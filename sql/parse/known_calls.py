@@ -32,7 +32,7 @@ _OTHERS = frozenset(
     pg_postmaster_start_time pg_conf_load_time pg_my_temp_schema pg_is_other_temp_schema
     has_function_privilege has_tablespace_privilege has_language_privilege has_server_privilege
 
-    row len error numeric _pg_expandarray
+    row error numeric _pg_expandarray
     """.split()  # noqa: SIM905 (a list of words is read as such)
 )
 """Functions without a signature; and, in the last line, names that other passes make or look
@@ -52,6 +52,10 @@ _BY_EXPRESSION = (
 _BY_ARITHMETIC = "It is an expression of the operators and of floor(), mod() and power()."
 _BY_UNNEST = (
     "unnest(a) WITH ORDINALITY gives elements and places, array_agg() makes an array of them."
+)
+_BY_PLACE = (
+    "GROUP BY x ORDER BY count(*) DESC LIMIT 1 is the most frequent value, row_number() and "
+    "count(*) OVER () tell a row's place; a mirror has DuckDB's percentiles."
 )
 _DIGEST = "sha256() and md5() are the digests that there are."
 _REFUSED = {
@@ -111,25 +115,27 @@ REFUSED_NODES: dict[type[exp.Expr], tuple[str, str]] = {
     exp.JSONBContains: ("jsonb_contains()", _BY_OPERATORS),
     exp.JSONBPathExists: ("the operator @?", _IN_PATHS),
     exp.MatchAgainst: ("the operator @@", f"{_IN_PATHS} LIKE and ~ search texts."),
+    exp.Interval: (
+        "fields of an interval behind its text",
+        "INTERVAL '1 year 2 mons' and '1 day 02:00' say them within; extract() takes a field.",
+    ),
     exp.MakeInterval: ("make_interval()", "n * INTERVAL '1 day' is an interval of n days."),
     **dict.fromkeys(
         (exp.JustifyDays, exp.JustifyHours, exp.JustifyInterval),
         ("justify_days()", "extract(epoch FROM x) makes one number of an interval."),
     ),
     **dict.fromkeys(
-        (exp.WithinGroup, exp.Mode),
-        (
-            "WITHIN GROUP",
-            "ntile(100) OVER (ORDER BY x) tells percentiles, GROUP BY x ORDER BY "
-            "count(*) DESC LIMIT 1 the most frequent value.",
-        ),
+        (exp.WithinGroup, exp.Mode, exp.PercentileCont, exp.PercentileDisc),
+        ("aggregates WITHIN GROUP", _BY_PLACE),
     ),
+    exp.IgnoreNulls: ("IGNORE NULLS", "FILTER and WHERE leave rows out."),
     **dict.fromkeys(
         (exp.JSONBObjectAgg, exp.JSONObjectAgg),
         ("jsonb_object_agg()", "jsonb_agg(jsonb_build_object(name, value)) gathers what is named."),
     ),
     exp.JSONStripNulls: ("jsonb_strip_nulls()", "Clients write documents."),
     exp.Overlaps: ("OVERLAPS", "Compare the ends: start_a < end_b AND start_b < end_a."),
+    exp.Time: ("time()", "x::TIME is the cast."),
     exp.SimilarTo: ("SIMILAR TO", "s ~ '^(a|b)$' and LIKE compare a text with a pattern."),
 }
 """Nodes of sqlglot's that are refused: the error's name for each, and its hint."""

@@ -267,7 +267,7 @@ class Pieces:
             self.unterminated = at
             return len(self._text)
         behind = end + len(tag)
-        quoted = Token(TokenType.HEREDOC_STRING, self._text[begin:end], start=at, end=behind - 1)
+        quoted = Token(TokenType.STRING, self._text[begin:end], start=at, end=behind - 1)
         self.quoted[at] = quoted
         self._skip(at, behind)
         return behind

@@ -35,7 +35,7 @@ from .expansions.set_functions import SCALARS, plain_sets
 from .known_calls import REFUSED_NODES, known_calls
 from .lexer import give_way_for, is_string, like
 from .pieces import NESTING_MAX, OPERATORS_MAX
-from .repairs import meant_tokens, plain_arrays, plain_derived, plain_rows
+from .repairs import meant_tokens, plain_arrays
 
 ParsedTree = tuple[exp.Expr, frozenset[type[exp.Expr]], list[exp.Select]]
 """A tree, the classes of its nodes, and its SELECTs."""
@@ -114,8 +114,6 @@ def _refuse_depth(nodes: list[exp.Expr]) -> None:
 
 
 _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]], ...] = (
-    (plain_rows, (exp.Star, exp.Values)),
-    (plain_derived, (exp.Join, exp.Lateral)),
     (plain_sets, (exp.Anonymous, exp.Bracket, exp.Unnest, *SCALARS)),
     (plain_arrays, (exp.Any, exp.All)),
     (known_calls, (exp.Anonymous, *REFUSED_NODES)),
@@ -224,34 +222,16 @@ def cut_row_locks(tree: exp.Expr, position: int | None) -> RowLock | None:
 
 def parse_as_of(text: str, tokens: list[Token], index: int) -> tuple[AsOf, int]:
     """The operand of AS OF SYSTEM TIME that begins at `tokens[index]`, and the index behind it."""
-    sign = ""
-    at = index
-    if at < len(tokens) and tokens[at].token_type == TokenType.DASH:
-        sign, at = "-", at + 1
-    token = tokens[at] if at < len(tokens) else None
-    if token is not None:
-        position = tokens[index].start + 1
-        if is_string(token) and not sign:
-            return AsOf(token.text, None, position), at + 1
-        if token.token_type == TokenType.NUMBER:
-            return AsOf(sign + token.text, None, position), at + 1
-        following = tokens[at + 1] if at + 1 < len(tokens) else None
-        parameter = token.token_type == TokenType.PARAMETER and not sign
-        if parameter and following is not None and following.text.isdecimal():
-            return AsOf(None, int(following.text), position), at + 2
-        if [t.token_type for t in tokens[at + 1 : at + 3]] == _NO_ARGUMENTS and not sign:
-            return AsOf(None, None, position, token.text.lower()), at + 3
-    end = token.end + 1 if token is not None else tokens[-1].end + 1
-    start = token.start if token is not None else end
-    raise syntax_error(
-        text,
-        start,
-        end,
-        hint="Write a timestamp, an ISO date and time, or an interval such as '-10s', in quotes.",
-    )
-
-
-_NO_ARGUMENTS = [TokenType.L_PAREN, TokenType.R_PAREN]
+    first, second = [*tokens[index : index + 2], None, None][:2]
+    if first is not None and (is_string(first) or first.token_type == TokenType.NUMBER):
+        return AsOf(first.text, None, first.start + 1), index + 1
+    given = first is not None and first.token_type == TokenType.PARAMETER
+    if first is not None and second is not None and given and second.text.isdecimal():
+        return AsOf(None, int(second.text), first.start + 1), index + 2
+    end = first.end + 1 if first is not None else tokens[-1].end + 1
+    start = first.start if first is not None else end
+    hint = "Write a timestamp, an ISO date and time, or an interval such as '-10s', in quotes."
+    raise syntax_error(text, start, end, hint=hint)
 
 
 def _cut_as_of(text: str, tokens: list[Token]) -> tuple[list[Token], AsOf | None]:
@@ -269,33 +249,26 @@ def _cut_as_of(text: str, tokens: list[Token]) -> tuple[list[Token], AsOf | None
     return tokens, None
 
 
-_SHOWN = {"jobs": "jobs", "changefeed jobs": "changefeed_jobs"}
-"""Words of SHOW, and the table in `tailrace_internal` for each."""
+_SHOWN = {
+    ("[", "show", "jobs", "]"): "jobs",
+    ("[", "show", "changefeed", "jobs", "]"): "changefeed_jobs",
+}
+"""Statements in brackets, and the table in `tailrace_internal` for each."""
 
 
 def _shown_tables(tokens: list[Token]) -> list[Token]:
-    """The tokens with the name of a table for each `[SHOW …]`. Raises SQLError 0A000."""
-    made = tokens
-    for place in reversed(range(len(tokens) - 1)):
-        bracket, word = tokens[place : place + 2]
-        if bracket.token_type != TokenType.L_BRACKET or word.text.lower() != "show":
-            continue
-        end = next(
-            (at for at in range(place, len(made)) if made[at].token_type == TokenType.R_BRACKET),
-            len(made),
-        )
-        shown = " ".join(token.text.lower() for token in made[place + 2 : end])
-        table = _SHOWN.get(shown)
-        if table is None:
-            raise SQLError(
-                "0A000",
-                f"[SHOW {shown.upper()}] is not supported as a table",
-                hint="In brackets stand SHOW JOBS and SHOW CHANGEFEED JOBS.",
-                position=bracket.start + 1,
-            )
-        names = [like(bracket, TokenType.VAR, "tailrace_internal")]
-        names += [like(bracket, TokenType.DOT, "."), like(bracket, TokenType.VAR, table)]
-        made = [*made[:place], *names, *made[end + 1 :]]
+    """The tokens with the name of a table for each `[SHOW …]`."""
+    words = [token.text.lower() for token in tokens]
+    made, place = list[Token](), 0
+    while place < len(tokens):
+        first = tokens[place]
+        shown = next((s for s in _SHOWN if words[place : place + len(s)] == [*s]), None)
+        if shown is None:
+            made.append(first)
+        else:
+            made += like(first, TokenType.VAR, "tailrace_internal"), like(first, TokenType.DOT, ".")
+            made.append(like(first, TokenType.VAR, _SHOWN[shown]))
+        place += 1 if shown is None else len(shown)
     return made
 
 

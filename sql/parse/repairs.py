@@ -4,26 +4,15 @@ Tokens are changed before sqlglot reads them, and the tree behind it. A form tha
 leaves this module.
 
     $1::oid[]               an array, which sqlglot does not read
-    mood 'sad'              'sad'::mood, for types that sqlglot does not know
-    INTERVAL '3 days 02:47'     '3 days 02:47'::INTERVAL: sqlglot reads no further than the days
+    mood 'sad'              ('sad'::mood), for types that sqlglot does not know
+    INTERVAL '3 days 02:47'     ('3 days 02:47'::INTERVAL): sqlglot reads no further than the days
 
 A tree that was parsed so is said in PostgreSQL's words again by `as_written`. In trees:
 
-    count(t.*), to_jsonb(t.*)           count(t), to_jsonb(t): the star of one argument is the row
-    (a, b) IN (VALUES (1, 2), (3, 4))   (a, b) IN ((1, 2), (3, 4))
-    a = ANY (VALUES (1), (3))           a IN (1, 3)
     1 = ANY (ARRAY(SELECT …))           1 = ANY (SELECT …)
-
-Derived tables get aliases; what reads a tree knows the tables of a FROM by their names, and so two
-without one would be one:
-
-    FROM (SELECT 1 AS x), (VALUES (2)), LATERAL (SELECT 3), unnest(a)
-    FROM (SELECT 1 AS x), (VALUES (2)) AS "~1", LATERAL (SELECT 3) AS "~2", unnest(a) AS "unnest"
 """
 
 from __future__ import annotations
-
-import re
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -31,14 +20,12 @@ from sqlglot.tokenizer_core import Token, TokenType
 from ...catalog.values.errors import SQLError
 from ...kvlayer.process.fibre import give_way
 from ..builtins.macros import PREFIX
-from ..syntax.trees import alias_named, find_all, unsupported
+from ..syntax.trees import find_all, unsupported
 from .lexer import LITERALS, TOKENS_PER_STEP, is_string, like
 
 OID = TokenType.UINT
 """A type that PostgreSQL lacks, and so is free to stand for OID, of which sqlglot reads no
 arrays."""
-
-_INTERVAL_UNITS = frozenset({"year", "month", "day", "hour", "minute", "second"})
 
 
 def meant_tokens(tokens: list[Token]) -> list[Token]:
@@ -57,17 +44,9 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
             _refuse_junk(token, tokens[place + 1])
         if kind == TokenType.OBJECT_IDENTIFIER and following == TokenType.L_BRACKET:
             made.append(like(token, OID if token.text.lower() == "oid" else kind, token.text))
-        elif kind == TokenType.INTERVAL and _whole_interval(tokens, place):
-            pass  # its type comes behind it
-        elif kind == TokenType.INTERVAL:
-            _refuse_fields(tokens, place)
-            made.append(token)
-        elif is_string(token) and place and _whole_interval(tokens, place - 1):
-            interval = tokens[place - 1]
-            made += [token, like(token, TokenType.DCOLON, "::"), interval]
-        elif kind == TokenType.VAR and _names_type(tokens, place):
+        elif kind in _TYPES and _names_type(tokens, place):
             made.append(like(token, TokenType.L_PAREN, "("))
-        elif is_string(token) and before == TokenType.VAR and _names_type(tokens, place - 1):
+        elif is_string(token) and before in _TYPES and _names_type(tokens, place - 1):
             word = tokens[place - 1]
             made += [token, like(token, TokenType.DCOLON, "::"), word]
             made.append(like(token, TokenType.R_PAREN, ")"))
@@ -76,12 +55,11 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
     return made
 
 
-_CHANGED = LITERALS | {
-    TokenType.NUMBER, TokenType.OBJECT_IDENTIFIER, TokenType.INTERVAL,
-}  # fmt: skip
+_CHANGED = LITERALS | {TokenType.NUMBER, TokenType.OBJECT_IDENTIFIER}
 """Tokens that mean something else for what they are; others do before a literal."""
 _LISTED = (TokenType.COMMA, TokenType.NUMBER)
 _WORDS = (TokenType.VAR, TokenType.NUMBER)
+_TYPES = (TokenType.VAR, TokenType.INTERVAL)
 
 
 def _refuse_junk(number: Token, behind: Token) -> None:
@@ -99,42 +77,19 @@ _NO_TYPES = frozenset(
     | {"asymmetric"}
 )
 """Words that stand before a text and name no type."""
+_FIELDS = frozenset({"year", "month", "day", "hour", "minute", "second"})
 
 
 def _names_type(tokens: list[Token], place: int) -> bool:
-    """`mood 'sad'`, which is `'sad'::mood`: nothing else is a name and a text behind it."""
-    return (
-        place + 1 < len(tokens)
-        and tokens[place + 1].token_type == TokenType.STRING
-        and tokens[place].text.lower() not in _NO_TYPES
-        and (place == 0 or tokens[place - 1].token_type != TokenType.DOT)
-    )
-
-
-def _whole_interval(tokens: list[Token], place: int) -> bool:
-    """`INTERVAL '…'` without a unit behind it."""
-    if tokens[place].token_type != TokenType.INTERVAL or place + 1 >= len(tokens):
+    """Whether a text behind a word is of the type that the word names. Fields behind an interval
+    (`INTERVAL '2' DAY`) are left to sqlglot, whose node is refused."""
+    if place + 1 >= len(tokens) or tokens[place + 1].token_type != TokenType.STRING:
         return False
-    behind = tokens[place + 2].text.lower() if place + 2 < len(tokens) else ""
-    return is_string(tokens[place + 1]) and behind not in _INTERVAL_UNITS
-
-
-_WHOLE, _SECONDS = re.compile(r"\s*[+-]?[0-9]+\s*"), re.compile(r"\s*[+-]?[0-9]+(\.[0-9]*)?\s*")
-
-
-def _refuse_fields(tokens: list[Token], place: int) -> None:
-    """Raises SQLError 0A000 for fields of an interval behind a text that says more than they keep:
-    `INTERVAL '2' DAY` and `INTERVAL '1.5' SECOND` alone have a field there."""
-    if place + 2 >= len(tokens) or not is_string(tokens[place + 1]):
-        return
-    several = place + 3 < len(tokens) and tokens[place + 3].text.lower() == "to"
-    kept = _SECONDS if tokens[place + 2].text.lower() == "second" else _WHOLE
-    if several or not kept.fullmatch(tokens[place + 1].text):
-        raise unsupported(
-            "fields of an interval behind its text",
-            tokens[place].start + 1,
-            "INTERVAL '1 year 2 mons' and '1 day 02:00' say them within.",
-        )
+    if tokens[place].token_type == TokenType.INTERVAL:
+        behind = tokens[place + 2].text.lower() if place + 2 < len(tokens) else ""
+        return behind not in _FIELDS
+    plain = place == 0 or tokens[place - 1].token_type != TokenType.DOT
+    return plain and tokens[place].text.lower() not in _NO_TYPES
 
 
 def as_written(tree: exp.Expr) -> exp.Expr:
@@ -159,85 +114,6 @@ def as_written(tree: exp.Expr) -> exp.Expr:
     return made
 
 
-# Rows.
-
-_LISTS = (exp.Select, exp.Returning, exp.Tuple)
-"""The nodes in which a star stands for several columns."""
-
-
-def plain_rows(tree: exp.Expr) -> exp.Expr:
-    """The tree with rows in the form that everything behind it reads."""
-    for node in list(find_all(tree, exp.Column, exp.In, exp.EQ)):
-        match node:
-            case exp.Column(this=exp.Star()):
-                _plain_star(node)
-            case exp.In(expressions=[exp.Values() as values]) if _plain(values):
-                node.set("expressions", _entries(values))
-            case exp.EQ(expression=exp.Any() as among):
-                values = among.this.unnest()
-                if isinstance(values, exp.Values) and _plain(values):
-                    made = exp.In(this=node.this, expressions=_entries(values))
-                    if node is tree:
-                        return made
-                    node.replace(made)
-    return tree
-
-
-def _plain_star(star: exp.Column) -> None:
-    row = isinstance(star.parent, exp.Anonymous) and star.parent.name.upper() == "ROW"
-    named = star.args.get("table")
-    if named is not None and not row and not isinstance(star.parent, (*_LISTS, type(None))):
-        star.replace(exp.Column(this=named))
-
-
-def _plain(values: exp.Values) -> bool:
-    """Whether VALUES has rows of one width, and nothing else."""
-    widths = {len(row.expressions) for row in values.expressions}
-    said = [name for name, part in values.args.items() if part and name != "expressions"]
-    return not said and len(widths) == 1
-
-
-def _entries(values: exp.Values) -> list[exp.Expr]:
-    rows = [row.copy() for row in values.expressions]
-    return [row.expressions[0] if len(row.expressions) == 1 else row for row in rows]
-
-
-# Derived tables.
-
-
-def plain_derived(tree: exp.Expr) -> exp.Expr:
-    """The tree with names for derived tables that have none, where several stand side by side."""
-    for select in list(tree.find_all(exp.Select)):
-        unnamed = [table for table in _tables_of(select) if _unnamed(table)]
-        for number, table in enumerate(unnamed if len(unnamed) > 1 else ()):
-            name = _function(table) or (f"~{number}" if number else None)
-            if name is not None:
-                table.set("alias", alias_named(name))
-    return tree
-
-
-def _tables_of(select: exp.Select) -> list[exp.Expr]:
-    begins = select.args.get("from_")
-    joins = [*(select.args.get("joins") or ()), *(select.args.get("laterals") or ())]
-    return [one if isinstance(one, exp.Lateral) else one.this for one in (begins, *joins) if one]
-
-
-def _unnamed(table: exp.Expr) -> bool:
-    if table.alias:
-        return False
-    if isinstance(table, exp.Subquery):
-        return not isinstance(table.this, exp.Table)  # a JOIN in parentheses
-    return isinstance(table, exp.Values | exp.Lateral) or _function(table) is not None
-
-
-def _function(table: exp.Expr) -> str | None:
-    """The name of a function in FROM, which is its table's."""
-    call = table.this if isinstance(table, exp.Table | exp.Lateral) else table
-    if isinstance(call, exp.Anonymous):
-        return call.name.lower()
-    return call.sql_name().lower() if isinstance(call, exp.Func) else None
-
-
 # Arrays.
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
@@ -248,6 +124,8 @@ def plain_arrays(tree: exp.Expr) -> exp.Expr:
     row of the query, which DuckDB would take the array for. Patterns are asked for in an array."""
     for some in list(find_all(tree, exp.Any, exp.All)):
         inner = some.this.unnest()
+        if isinstance(inner, exp.Values):
+            raise unsupported("ANY and ALL of VALUES", some, "IN (VALUES (1), (2)) asks for each.")
         listed = isinstance(inner, exp.Array) and len(inner.expressions) == 1
         query = inner.expressions[0] if listed else None
         if isinstance(query, exp.Query) and isinstance(some.parent, _COMPARISONS):

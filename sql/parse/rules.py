@@ -206,14 +206,10 @@ class Rule:
 
 class Rules:
     """Rules of which one applies, by the word that stands at the cursor: a kind of operand too.
+    `whole` ones are read to the end of the statement."""
 
-    `expected` says what they are together, where none of them begins. `whole` ones are read to the
-    end of the statement.
-    """
-
-    def __init__(self, *rows: Row, expected: str | None = None, whole: bool = False) -> None:
+    def __init__(self, *rows: Row, whole: bool = False) -> None:
         self.rules = [Rule(row, whole=whole) for row in rows]
-        self._expected = expected
         self._others = [rule for rule in self.rules if rule.first is None]
         self._by_word = {
             word: [rule for rule in self.rules if rule.first is None or word in rule.first.words[0]]
@@ -227,7 +223,7 @@ class Rules:
         )
 
     def read(self, cursor: Cursor) -> object:
-        mark, known = cursor.index, cursor.missed_count()
+        mark = cursor.index
         tried = self._by_word.get(cursor.keys[mark], self._others)
         stood = False
         for rule in tried:
@@ -237,12 +233,9 @@ class Rules:
                 except Unmatched:
                     cursor.index = mark
                     stood = stood or rule.first is not None
-        if self._expected is not None:
-            cursor.miss(mark, self._expected)
-            cursor.missed_since(mark, known, self._expected)
         for rule in tried if tried is not self._others else self.rules:
             if rule.first is not None:
-                rule.first.note(cursor, begun=self._expected is not None)
+                rule.first.note(cursor, begun=False)
         raise Unmatched
 
 

@@ -3,7 +3,6 @@
     '1764000000000000000.0000000002'     a timestamp as feeds print it
     '2025-11-24 16:00:00+00'             a date and time
     '-10s', '-1m30s'                     that long before the statement
-    follower_read_timestamp()            a little before it, so that no writer has to be waited for
 
 A parameter may also be a datetime, or a timestamp as the store keeps it
 (`Result.commit_timestamp`).
@@ -17,20 +16,16 @@ from datetime import UTC, datetime, timedelta
 from ...catalog.values.errors import SQLError
 from ...catalog.values.literals import read_timestamptz
 from ...kvlayer import clock
-from ...kvlayer.closed_timestamp import TARGET_DURATION
-from ...kvlayer.rangefeed.host import TICK_INTERVAL
-from ...kvlayer.settings import SettingError, Settings, parse_duration
+from ...kvlayer.settings import SettingError, parse_duration
 from ..syntax.statement import AsOf
 
 _FORMS = "Write a changefeed's timestamp, an ISO date and time, or an interval such as '-10s'."
 
 
 def resolve_as_of(
-    as_of: AsOf, parameters: Sequence[object], now: clock.Timestamp, settings: Settings
+    as_of: AsOf, parameters: Sequence[object], now: clock.Timestamp
 ) -> clock.Timestamp:
     """The timestamp that `as_of` means at `now`. Raises SQLError 22023 where it means none."""
-    if as_of.function is not None:
-        return _of_function(as_of.function, as_of.position, now, settings)
     given = as_of.literal if as_of.parameter is None else parameters[as_of.parameter - 1]
     at = _read(given, as_of.position, now)
     if at > now:
@@ -41,21 +36,6 @@ def resolve_as_of(
             detail=f"The store's clock reads {clock.format_timestamp(now)}.",
         )
     return at
-
-
-def _of_function(
-    name: str, position: int, now: clock.Timestamp, settings: Settings
-) -> clock.Timestamp:
-    if name in ("follower_read_timestamp", "experimental_follower_read_timestamp"):
-        # Behind everything that a writer may still hold open, so such a read waits for nobody.
-        behind = settings.get(TARGET_DURATION) + settings.get(TICK_INTERVAL)
-        return clock.Timestamp(now - clock.duration(seconds=behind))
-    hint = (
-        "AS OF SYSTEM TIME follower_read_timestamp() reads a little in the past, and never waits."
-    )
-    raise SQLError(
-        "42883", f"function {name}() is no time of AS OF SYSTEM TIME", position=position, hint=hint
-    )
 
 
 def datetime_of(ts: clock.Timestamp) -> datetime:

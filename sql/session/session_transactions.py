@@ -272,7 +272,7 @@ class SessionTransactions:
         if said.as_of is not None:
             now = await self._store.now()
             bindings = Bindings(given, now)
-            at = resolve_as_of(said.as_of, bindings.parameters, now, self._store.settings)
+            at = resolve_as_of(said.as_of, bindings.parameters, now)
             modes = replace(modes, as_of=at, read_only=True)
         elif said.read_only is False and modes.as_of is not None:
             raise SQLError("25006", "a transaction AS OF SYSTEM TIME reads only")

@@ -144,10 +144,15 @@ class AcknowledgeSubscription(SubscriptionChange):
 
 
 class FetchSubscription(NamedStatement):
-    """The next `count` rows, or all that are there where it is None; `timeout` is a duration."""
+    """The next `count` rows, or all that are there where it is None."""
 
-    count: int | None
-    timeout: Option | None
+    grammar = (
+        "FETCH [NEXT] [FROM/IN] SUBSCRIPTION ^ name:subscription [options:with]",
+        ("FETCH ALL [FROM/IN] SUBSCRIPTION ^ name:subscription [options:with]", {"count": None}),
+        "FETCH count:portion [FROM/IN] SUBSCRIPTION ^ name:subscription [options:with]",
+    )
+    count: int | None = 1
+    options: tuple[Option, ...]
 
 
 class ShowSubscriptions(Statement):

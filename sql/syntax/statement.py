@@ -117,13 +117,11 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """The time of AS OF SYSTEM TIME: the text of a literal, the number of a parameter, or the name
-    of a function."""
+    """The time of AS OF SYSTEM TIME: the text of a literal, or the number of a parameter."""
 
     literal: str | None
     parameter: int | None
     position: int
-    function: str | None = None
 
 
 @contextmanager

@@ -84,24 +84,17 @@ class ShowCreateTable(Statement):
 class SplitAt(Statement):
     """`rows` are the borders: some values of the key's first columns each."""
 
-    grammar = (
-        "ALTER TABLE if_exists:[IF EXISTS] [ONLY] table:table SPLIT AT [_:border_query] "
-        "rows:borders [_:expiration]"
-    )
+    grammar = "ALTER TABLE table:table SPLIT AT [_:border_query] rows:borders [_:expiration]"
     table: ObjectName
     rows: tuple[tuple[exp.Expr, ...], ...]
-    if_exists: bool
 
 
 class UnsplitAt(Statement):
     """`rows` as in SPLIT AT; None for ALL."""
 
-    grammar = (
-        "ALTER TABLE if_exists:[IF EXISTS] [ONLY] table:table UNSPLIT ( ALL | AT rows:borders )"
-    )
+    grammar = "ALTER TABLE table:table UNSPLIT ( ALL | AT rows:borders )"
     table: ObjectName
     rows: tuple[tuple[exp.Expr, ...], ...] | None
-    if_exists: bool
 
 
 class ShowRanges(Statement):

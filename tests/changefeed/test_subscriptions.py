@@ -336,7 +336,7 @@ def test_fetch_waits_no_longer_than_it_is_told() -> None:
             found = await node.rows("FETCH NEXT FROM SUBSCRIPTION s")
             assert keys(found) == [b"[3]"]
             error = await node.error("FETCH BACKWARD 1 FROM SUBSCRIPTION s")
-            assert (error.sqlstate, "forwards" in (error.hint or "")) == ("42601", True)
+            assert error.sqlstate == "42601"
             error = await node.error("FETCH ALL FROM SUBSCRIPTION s WITH (speed = '1')")
             assert error.sqlstate == "42601"
 

@@ -134,7 +134,8 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
         ("SELECT INTERVAL '1-2' YEAR TO MONTH", "'1 year 2 mons'"),
         ("SELECT INTERVAL '1 year 5 mons' YEAR", "'1 year 2 mons'"),
         ("SELECT INTERVAL '1.5' HOUR", "'1 year 2 mons'"),
-        ("SELECT INTERVAL '1 day 02:03:04' HOUR TO SECOND", "'1 year 2 mons'"),
+        ("SELECT INTERVAL '2' DAY", "'1 year 2 mons'"),
+        ("SELECT '1 day'::INTERVAL DAY TO HOUR", "'1 year 2 mons'"),
         ("SELECT date_trunc('day', INTERVAL '1 day 02:00')", "extract("),
         ("SELECT @ -5", "abs(x)"),
         ("SELECT hashtextextended('a', 1)", "Advisory locks"),
@@ -142,7 +143,11 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
         ("SELECT format('%5s', 'x')", "||"),
         ("SELECT format(s, 'x') FROM t", "||"),
         ("SELECT * FROM generate_series(0.0, 1.0, 0.1)", "generate_series("),
+        ("SELECT * FROM unnest(ARRAY[1], ARRAY[2])", "side by side"),
         ("SELECT mode() WITHIN GROUP (ORDER BY k) FROM t", "ORDER BY count(*)"),
+        ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY k) FROM t", "a row's place"),
+        ("SELECT rank(1) WITHIN GROUP (ORDER BY k) FROM t", "a row's place"),
+        ("SELECT lag(k) IGNORE NULLS OVER (ORDER BY k) FROM t", "FILTER"),
     ],
 )
 def test_function_that_no_client_asks_for_is_refused_with_a_hint(text: str, hint: str) -> None:

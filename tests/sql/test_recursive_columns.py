@@ -1,4 +1,4 @@
-"""Columns of WITH RECURSIVE have the types and the digits of their first rows."""
+"""Columns of WITH RECURSIVE."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def _recursive_columns(node: SqlNode) -> None:
     assert (rounded.sqlstate, "column 1 has type bigint" in rounded.message) == ("42804", True)
 
 
-def test_recursive_columns_are_of_the_first_rows() -> None:
+def test_recursive_columns_have_the_types_of_their_first_rows() -> None:
     sim = Simulation(4)
 
     async def main() -> None:

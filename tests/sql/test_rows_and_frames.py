@@ -23,10 +23,11 @@ async def _rows(node: SqlNode) -> None:
     for condition, expected in (
         ("(id, s) IN (VALUES (1, 'a'), (2, 'x'))", [1]),
         ("(id, s) NOT IN (VALUES (1, 'a'))", [2, 3]),
-        ("id = ANY (VALUES (1), (3))", [1, 3]),
+        ("id IN (VALUES (1), (3))", [1, 3]),
     ):
         found = await node.rows(f"SELECT id FROM t WHERE {condition} ORDER BY id")
         assert found == [(id,) for id in expected], condition
+    assert "IN (VALUES" in ((await node.error("SELECT 1 = ANY (VALUES (1))")).hint or "")
     for item in ("count(t.*)", "(t.*)::STRING"):
         assert (await node.error(f"SELECT {item} FROM t")).sqlstate == "0A000", item
 

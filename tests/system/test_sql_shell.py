@@ -181,14 +181,14 @@ def test_scripts_take_backslash_commands(url: str) -> None:
 
 
 def test_an_error_shows_what_a_terminal_would_obey(url: str) -> None:
-    done = script(url, "-e", "SELECT E'\\x1b]0;renamed\\x07'::INT8")
+    done = script(url, "-e", "SELECT '\x1b]0;renamed\x07'::INT8")
     assert done.returncode == 1
     assert "\\x1b]0;renamed\\x07" in done.stderr
     assert all(c.isprintable() or c == "\n" for c in done.stderr), repr(done.stderr)
 
 
 def test_a_terminal_is_shown_no_escape_sequence_of_a_value(terminal: Terminal) -> None:
-    terminal.write("SELECT E'\\x1b]0;renamed\\x07' AS \"plain\";\r")
+    terminal.write("SELECT chr(27) || ']0;renamed' || chr(7) AS \"plain\";\r")
     shown = terminal.until("(1 row)")
     assert "\\x1b]0;renamed\\x07" in shown.rpartition("plain")[2]
     assert "\x1b]0;" not in shown

@@ -61,11 +61,9 @@ def _given(item: exp.Expr) -> str | None:
             return folded(item.args["alias"])
         case exp.Expr() if CALLED in item.meta:
             return str(item.meta[CALLED])
-        case exp.Column():
+        case exp.Column(this=exp.Identifier()):
             return folded(item.this)
-        case exp.Paren() | exp.Filter() | exp.Window() | exp.Collate():
-            return _given(item.this)
-        case exp.IgnoreNulls() | exp.Bracket():
+        case exp.Paren() | exp.Filter() | exp.Window() | exp.Collate() | exp.Bracket():
             return _given(item.this)
         case exp.Dot():
             return _given(item.expression)
@@ -108,8 +106,6 @@ def _of_result(item: exp.Expr) -> str | None:
     match item:
         case exp.Paren() | exp.Collate() | exp.Bracket():
             return _of_result(item.this)
-        case exp.Interval():
-            return "interval"
         case exp.Cast():
             return None if item.meta.get(TYPED_PARAMETER) else _type_name(item)
         case exp.Case():

@@ -188,7 +188,7 @@ class Stars:
             case exp.Table() if isinstance(source.this, TABLE_FUNCTIONS):
                 unnested = isinstance(source.this, exp.Unnest)
                 names = [folded_alias(source) or ("unnest" if unnested else "generate_series")]
-            case exp.Unnest() if len(source.expressions) == 1:
+            case exp.Unnest():
                 names = given or [folded_alias(source) or "unnest"]
                 offset = source.args.get("offset")
                 if isinstance(offset, exp.Identifier):

@@ -161,8 +161,6 @@ def have_one_type(parts: Sequence[exp.Expr], what: str, types: Types) -> None:
     made = [as_type(part, common, types) for part in parts]
     if common.kind is TypeKind.DECIMAL:
         have_one_scale(made, types)
-    if common.kind is TypeKind.FLOAT4:
-        as_singles(made, types)
 
 
 def have_one_scale(parts: Sequence[exp.Expr], types: Types) -> None:
@@ -178,13 +176,6 @@ def have_one_scale(parts: Sequence[exp.Expr], types: Types) -> None:
     for part in parts:
         if types.of(part) not in (None, common) and not isinstance(part, exp.Literal):
             _cast_part(part, common)
-
-
-def as_singles(parts: Sequence[exp.Expr], types: Types) -> None:
-    """Alternatives that have FLOAT4 in common: numbers are cast to it."""
-    for part in parts:
-        if types.kind(part) in (TypeKind.INT8, TypeKind.DECIMAL):
-            _cast_part(part, FLOAT4)
 
 
 def _cast_part(part: exp.Expr, type: ColumnType) -> None:
@@ -278,7 +269,9 @@ def listed_as_singles(node: exp.In, types: Types) -> None:
     if len(constants) < 2:
         return
     if types.common([node.this, *constants]) == FLOAT4:
-        as_singles(constants, types)
+        for item in constants:
+            if types.kind(item) in (TypeKind.INT8, TypeKind.DECIMAL):
+                cast_in_place(item, FLOAT4)
 
 
 def is_sum(node: exp.Expr, types: Types) -> bool:

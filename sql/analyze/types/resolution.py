@@ -287,12 +287,6 @@ def _check_condition(node: exp.Expr, types: Types) -> None:
         conversions.as_type(part, BOOL, types)
 
 
-def _check_negation(node: exp.Neg, types: Types) -> None:
-    found = types.of(node.this)
-    if found is not None and found.kind not in (*NUMBERS, TypeKind.INTERVAL):
-        raise error_at(node, "42883", f"operator does not exist: - {type_name(found)}", _CASTS_HINT)
-
-
 def _check_array(node: exp.Bracket | exp.Any | exp.All, types: Types) -> None:
     found = types.of(node.this)
     if found is None or found.element is not None:
@@ -366,7 +360,6 @@ _CHECKS: dict[type[exp.Expr], tuple[Check, ...]] = {
     exp.Substring: (_check_substring,),
     **dict.fromkeys((exp.Bracket, exp.Any, exp.All), (_check_array,)),
     **dict.fromkeys((exp.Cast, exp.TryCast), (_check_cast,)),
-    exp.Neg: (_check_negation,),
     exp.Nullif: (_check_nullif,),
 }
 """The checks of a node, by its class; every other node is checked to be a call that exists."""

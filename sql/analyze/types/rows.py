@@ -11,9 +11,14 @@ from .types import Types
 _NO_ROWS = (exp.Cast, exp.Array, exp.ArrayAgg, exp.Coalesce, exp.Select)
 
 
+_STARS = (exp.Select, exp.Returning, exp.Tuple, exp.Anonymous)
+"""The nodes in which a star stands for several columns, ROW(…) among them."""
+
+
 def check_whole_row(column: exp.Column, types: Types) -> None:
-    """Raises SQLError 0A000 for `SELECT t FROM … t`."""
-    if types.names_row(column):
+    """Raises SQLError 0A000 for `SELECT t FROM … t` and `count(t.*)`."""
+    starred = isinstance(column.this, exp.Star) and not isinstance(column.parent, _STARS)
+    if starred or types.names_row(column):
         raise row_as_value(column)
 
 

@@ -90,8 +90,7 @@ _TYPE = "postgres_type"
 _CHAINED = (exp.Binary, exp.Paren, exp.Not, exp.Neg, exp.Cast)
 _WITHIN = {"integer_of_text": INT8, "bool_of_text": BOOL, "float_text": STRING,
            "single_text": STRING, "single": FLOAT4, "text": STRING,
-           "subscripts": array_of(INT8), "vector_subscripts": array_of(INT8),
-           "places_to": array_of(INT8)}  # fmt: skip
+           "subscripts": array_of(INT8), "vector_subscripts": array_of(INT8)}  # fmt: skip
 """Result types of the macros that replace casts."""
 _KEPT_MAX = 4096
 """Calls whose signature is kept, by name and types of operands."""
@@ -440,8 +439,6 @@ class Types:
         return names, found
 
     def of_unnest(self, source: exp.Unnest, name: str) -> tuple[bool, ColumnType | None]:
-        if len(source.expressions) != 1:
-            return False, None
         found = self.of(source.expressions[0])
         names = given_names(source) or [source.alias.lower()]
         if name == names[0] or name == source.alias.lower():
@@ -581,7 +578,7 @@ _TYPES: dict[type[exp.Expr], ColumnType] = {
     ),
     **dict.fromkeys((exp.Count, exp.CountIf, exp.RowNumber, exp.Rank, exp.DenseRank), INT8),
     **dict.fromkeys(
-        (exp.PercentileCont, exp.Corr, exp.Pi, exp.Rand, exp.CumeDist, exp.PercentRank), FLOAT8
+        (exp.Corr, exp.Pi, exp.Rand, exp.CumeDist, exp.PercentRank), FLOAT8
     ),
     **dict.fromkeys(
         (exp.CurrentUser, exp.CurrentSchema, exp.CurrentDatabase, exp.SessionUser,
@@ -597,7 +594,6 @@ _TYPES: dict[type[exp.Expr], ColumnType] = {
     exp.Localtimestamp: TIMESTAMP,
     exp.Localtime: TIME,
     exp.CurrentDate: DATE,
-    exp.Interval: INTERVAL,
     exp.Uuid: UUID,
     exp.Extract: decimal(6),
 }  # fmt: skip
@@ -625,7 +621,7 @@ _RULES: dict[type[exp.Expr], Rule] = {
     **dict.fromkeys((exp.Explode, exp.Any, exp.All), Types._element),
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod), Types._arithmetic),
     **dict.fromkeys(
-        (exp.Paren, exp.Alias, exp.Filter, exp.Window, exp.IgnoreNulls, exp.FirstValue,
+        (exp.Paren, exp.Alias, exp.Filter, exp.Window, exp.FirstValue,
          exp.LastValue, exp.NthValue, exp.Order, exp.Collate, exp.AnyValue, exp.Ordered),
         lambda types, tree: types.of(tree.this),
     ),

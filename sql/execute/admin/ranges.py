@@ -34,13 +34,7 @@ async def run_ranges(
     actor: Actor, statement: RangeStatement, parameters: Sequence[object]
 ) -> Result:
     store = ranged_store(actor.services.store)
-    try:
-        table = await _table(actor, statement.table)
-    except SQLError as error:
-        skips = not isinstance(statement, statements.ShowRanges) and statement.if_exists
-        if error.sqlstate != "42P01" or not skips:
-            raise
-        return Result(tag="ALTER TABLE", notice=f"{error.message}, skipping")
+    table = await _table(actor, statement.table)
     if isinstance(statement, statements.ShowRanges):
         await actor.need_table(table, Privilege.SELECT)
         return _show(store.ranges(table_span(table.id)), table, details=statement.details)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .... import changefeed
 from ....catalog.values.errors import SQLError
 from ....kvlayer.clock import format_timestamp, seconds_between
@@ -31,7 +33,7 @@ class SubscriptionReaders:
         behind an error the next FETCH begins at what was acknowledged."""
         subscription = await _own(actor, statement.name)
         subscription.check_live()
-        seconds = None if statement.timeout is None else _seconds(statement.timeout)
+        seconds = _timeout(statement.options)
         reader = self._readers.get(statement.name)
         if reader is not None and not reader.reads(subscription, actor.user):
             await self._forget(statement.name)
@@ -124,8 +126,16 @@ async def _exists(actor: Actor, name: str) -> bool:
     return True
 
 
-def _seconds(timeout: Option) -> float:
-    try:
-        return parse_duration(timeout.value or "")
-    except SettingError as error:
-        raise SQLError("22023", f"timeout: {error}", position=timeout.position) from None
+def _timeout(options: Sequence[Option]) -> float | None:
+    """The seconds that FETCH waits, None for no end. Raises SQLError 42601 and 22023."""
+    refuse_twice(options)
+    seconds = None
+    for option in options:
+        if option.name != "timeout":
+            message = f'option "{option.name}" of FETCH is not known'
+            raise SQLError("42601", message, hint="timeout is.", position=option.position)
+        try:
+            seconds = parse_duration(option.value or "")
+        except SettingError as error:
+            raise SQLError("22023", f"timeout: {error}", position=option.position) from None
+    return seconds

@@ -296,7 +296,7 @@ async def _as_of(actor: Actor, statement: s.BackupKeyspace, table: TableDescript
     newest = now if resolved is None else resolved
     if statement.as_of is None:
         return newest
-    at = resolve_as_of(statement.as_of, (), now, store.settings)
+    at = resolve_as_of(statement.as_of, (), now)
     if resolved is None and await actor.services.catalog.descriptors.read_at(table.id, at) is None:
         raise SQLError(
             "42P01",

@@ -2,7 +2,6 @@
 
 string_to_table(t, ',')                 unnest(string_to_array(t, ','))
 FROM generate_subscripts(a, 1) AS i     FROM UNNEST(SUBSCRIPTS(a, 1)) AS i(i)
-FROM unnest(a, b) AS t (x, y)           FROM LATERAL (SELECT unnest(a) AS x, …) AS t
 FROM jsonb_array_elements(doc) AS e     FROM UNNEST(JSONB_ELEMENTS(doc)) AS e(value)
 FROM current_schema()                   FROM (SELECT current_schema() AS …) AS current_schema
 """
@@ -12,7 +11,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ...builtins.macros import PREFIX
-from ...syntax.trees import CALLED, alias_named, find_all
+from ...syntax.trees import CALLED, alias_named, find_all, unsupported
 
 _LISTS: dict[str, tuple[str, str | None]] = {
     "string_to_table": (f"{PREFIX}string_to_array", None),
@@ -24,6 +23,7 @@ _LISTS: dict[str, tuple[str, str | None]] = {
 rows is called where that is not by the function."""
 _VECTORS = ("indkey", "indclass", "indoption", "indcollation")
 """Columns of pg_index that are vectors, whose subscripts begin with 0: Peewee and Rails ask so."""
+_JOINED = "(SELECT unnest(a) AS x, unnest(b) AS y) puts their elements side by side."
 SCALARS = (exp.CurrentSchema, exp.CurrentDatabase)
 """Functions of one value that TypeORM reads as tables, when it connects."""
 
@@ -47,9 +47,9 @@ def plain_sets(tree: exp.Expr) -> exp.Expr:
             named = scalar.sql_name().lower()
             item = exp.alias_(type(scalar)(), named, quoted=True)
             replace_source(scalar.parent, exp.select(item).subquery(named))
-    for several in list(find_all(tree, exp.Unnest)):
-        if len(several.expressions) > 1 and isinstance(several.parent, exp.From | exp.Join):
-            several.replace(_zipped(several))
+    for several in find_all(tree, exp.Unnest):
+        if len(several.expressions) > 1:
+            raise unsupported("unnest() of several arrays", several, _JOINED)
     return tree
 
 
@@ -98,27 +98,3 @@ def replace_source(table: exp.Expr, made: exp.Expr) -> None:
         table.parent.replace(made)
     else:
         table.replace(made)
-
-
-def _zipped(node: exp.Unnest) -> exp.Expr:
-    """Several arrays beside each other: the shorter ones end in NULLs."""
-    arrays, (named, given) = list(node.expressions), _called(node, "unnest")
-    offset = node.args.get("offset")
-    if isinstance(offset, exp.Expr) and offset.name:
-        given.append(offset.name)
-    names = [*given, *["unnest"] * (len(arrays) - len(given))]
-    items = [
-        exp.alias_(exp.Explode(this=array), name, quoted=True)
-        for array, name in zip(arrays, names, strict=False)
-    ]
-    if offset:
-        lengths = [exp.Anonymous(this="len", expressions=[each.copy()]) for each in arrays]
-        longest = exp.Greatest(this=lengths[0], expressions=lengths[1:])
-        places = exp.Explode(this=exp.Anonymous(this=f"{PREFIX}places_to", expressions=[longest]))
-        ordinal = given[len(arrays)] if given[len(arrays) :] else "ordinality"
-        items.append(exp.alias_(places, ordinal, quoted=True))
-    subquery = exp.Subquery(this=exp.select(*items))
-    source = exp.Lateral(this=subquery, alias=alias_named(named))
-    if node.args.get("joins"):
-        source.set("joins", node.args["joins"])
-    return source

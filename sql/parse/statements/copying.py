@@ -48,7 +48,6 @@ refuses(
 )
 _options = Rules(
     ("FORMAT format:value", dict),
-    ("ENCODING encoding:value", dict),
     *((f"{name.upper()} {name}:text", dict) for name in _TEXTS),
     ("HEADER [header:value]", dict, {"header": "true"}),
     ("FREEZE [_:value]", dict),  # pgbench asks for it, and it means nothing here
@@ -60,8 +59,7 @@ _old_options = gathered(
         ("CSV", dict, {"format": "csv"}),
         ("HEADER", dict, {"header": "true"}),
         ("_:condition", dict),
-        *((f"{name.upper()} [AS] {name}:text", dict) for name in (*_TEXTS, "encoding")),
-        expected="an option of COPY",
+        *((f"{name.upper()} [AS] {name}:text", dict) for name in _TEXTS),
     )
 )
 
@@ -114,13 +112,6 @@ def build_options(given: Mapping[str, object]) -> CopyOptions:
         raise SQLError(
             "22023", f'COPY format "{name}" not recognized', hint="Formats: text, csv, binary."
         ) from None
-    encoding = str(given.get("encoding", "utf8")).lower().replace("-", "").replace("_", "")
-    if encoding not in ("utf8", "unicode"):
-        raise SQLError(
-            "0A000",
-            "COPY reads and writes UTF-8 only",
-            hint="Convert the data, or leave ENCODING out.",
-        )
     csv = format is CopyFormat.CSV
     for option in ("quote", "escape"):
         if option in given and not csv:
@@ -152,23 +143,19 @@ def _header(value: object) -> bool:
 
 
 def _check(options: CopyOptions) -> None:
-    for what, value in (
-        ("delimiter", options.delimiter),
-        ("quote", options.quote),
-        ("escape", options.escape),
-    ):
-        if len(value) != 1 or not value.isascii():
-            raise SQLError("0A000", f"COPY {what} must be a single one-byte character")
-        if value in "\r\n":
-            raise SQLError("22023", f"COPY {what} cannot be newline or carriage return")
-    if "\n" in options.null or "\r" in options.null:
-        raise SQLError("22023", "COPY null representation cannot use newline or carriage return")
-    if options.delimiter in options.null:
-        raise SQLError("0A000", "COPY delimiter must not appear in the NULL specification")
-    if options.format is CopyFormat.CSV:
-        if options.delimiter == options.quote:
-            raise SQLError("0A000", "COPY delimiter and quote must be different")
-        if options.quote in options.null:
-            raise SQLError("0A000", "CSV quote character must not appear in the NULL specification")
-    elif options.delimiter in "\\.abcdefghijklmnopqrstuvwxyz0123456789":
+    """Raises SQLError 22023 for signs by which rows could not be read back."""
+    csv = options.format is CopyFormat.CSV
+    for what in ("delimiter", "quote", "escape"):
+        sign: str = getattr(options, what)
+        if len(sign) != 1 or not sign.isascii() or sign in "\r\n":
+            message = f"COPY {what} must be a single one-byte character, and no end of a line"
+            raise SQLError("22023", message)
+    taken = ("\n", "\r", options.delimiter, *([options.quote] if csv else ()))
+    if any(sign in options.null for sign in taken):
+        message = (
+            "the NULL specification of COPY holds an end of a line, the delimiter or the quote"
+        )
+        raise SQLError("22023", message)
+    same = csv and options.delimiter == options.quote
+    if same or (not csv and options.delimiter in "\\.abcdefghijklmnopqrstuvwxyz0123456789"):
         raise SQLError("22023", f'COPY delimiter cannot be "{options.delimiter}"')

@@ -177,10 +177,7 @@ refuses(
 define_rules("feed_table", Rules(("[TABLE] name:table [_:family]", itself)))
 define_rules("whole_database", Rules(*rows_of(DatabaseFeed)))
 define_rules("letters", Rules(*rows_of(LetterChoice)))
-_clause = Rules(
-    *rows_of(FeedClause),
-    expected="ADD, DROP, SET, UNSET, PAUSE TABLE, RESUME TABLE or RESCAN TABLE",
-)
+_clause = Rules(*rows_of(FeedClause))
 
 
 @kind("feed_clauses")

@@ -31,7 +31,6 @@ _role_options = gathered(
         ("PASSWORD ( NULL | password:password )", dict, {"password_given": True}),
         *((name, dict, {"granted": (name,)}) for name in _PRIVILEGES),
         *((f"NO{name}", dict, {"revoked": (name,)}) for name in _PRIVILEGES),
-        expected="PASSWORD, LOGIN or a system privilege",
     )
 )
 

@@ -124,7 +124,6 @@ define_rules(
             (f"^ {words} _:rest", refused("this command of ALTER TABLE", hint))
             for words, hint in _REFUSED.items()
         ),
-        expected="ADD, DROP, ALTER, RENAME, SET, RESET or VALIDATE",
     ),
 )
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 
 from ....catalog.values.errors import SQLError
-from ...syntax.changefeed_statements import FetchSubscription
-from ...syntax.statement import Option, rows_of
+from ...syntax.statement import rows_of
 from ...syntax.statements import ShowSession
 from ...syntax.transaction_statements import (
     Direction,
@@ -20,11 +19,7 @@ from ..cursor import Cursor, Unmatched
 from ..rules import Row, Rules
 
 kinds.define_rules(
-    "isolation",
-    kinds.one_of(
-        {name.upper(): level for name, level in LEVELS.items()},
-        "SERIALIZABLE, REPEATABLE READ or READ COMMITTED",
-    ),
+    "isolation", kinds.one_of({name.upper(): level for name, level in LEVELS.items()})
 )
 _MODES: tuple[Row, ...] = (
     ("ISOLATION LEVEL isolation:isolation", dict),
@@ -33,16 +28,8 @@ _MODES: tuple[Row, ...] = (
     ("DEFERRABLE", dict, {"deferrable": True}),
     ("NOT DEFERRABLE", dict, {"deferrable": False}),
 )
-_EXPECTED = "ISOLATION LEVEL, READ ONLY, READ WRITE"
-_lasting_modes = kinds.gathered(Rules(*_MODES, expected=f"{_EXPECTED} or DEFERRABLE"), commas=True)
-_modes_given = kinds.gathered(
-    Rules(
-        *_MODES,
-        ("AS OF SYSTEM TIME as_of:moment", dict),
-        expected=f"{_EXPECTED}, DEFERRABLE or AS OF SYSTEM TIME",
-    ),
-    commas=True,
-)
+_lasting_modes = kinds.gathered(Rules(*_MODES), commas=True)
+_modes_given = kinds.gathered(Rules(*_MODES, ("AS OF SYSTEM TIME as_of:moment", dict)), commas=True)
 
 
 @kinds.kind("modes")
@@ -141,32 +128,7 @@ def _fetched(position: int, name: str, direction: Direction, moves: bool = False
     return FetchCursor(**asdict(direction), name=name, moves=moves, position=position)
 
 
-def _of_subscription(
-    position: int, name: str, direction: Direction, options: tuple[Option, ...]
-) -> FetchSubscription:
-    if direction.single or (direction.count is not None and direction.count < 1):
-        raise SQLError(
-            "42601",
-            "a subscription is not fetched in that direction",
-            hint="A subscription is read forwards: FETCH 100, or FETCH ALL.",
-            position=position,
-        )
-    for option in (*options[1:], *(one for one in options if one.name != "timeout")):
-        raise SQLError(
-            "42601",
-            f'option "{option.name}" of FETCH is not known',
-            hint="Expected one option, timeout.",
-            position=option.position,
-        )
-    timeout = options[0] if options else None
-    return FetchSubscription(name=name, count=direction.count, timeout=timeout, position=position)
-
-
 CURSORS: tuple[Row, ...] = (
-    (
-        "FETCH [direction:direction] [FROM/IN] SUBSCRIPTION ^ name:subscription [options:with]",
-        _of_subscription,
-    ),
     ("FETCH [direction:direction] [FROM/IN] ^ name:cursor", _fetched),
     ("FETCH ^ name:cursor", _fetched, {"direction": Direction()}),
     ("moves:MOVE [direction:direction] [FROM/IN] ^ name:cursor", _fetched),

@@ -32,10 +32,7 @@ from ..rules import Row, Rules
 
 kinds.define_rules(
     "width",  # INTEGER is INT8, as it is for columns
-    kinds.one_of(
-        {"SMALLINT/INT2": 16, "INT4": 32, "INTEGER/INT/BIGINT/INT8": 64},
-        "SMALLINT, INTEGER or BIGINT",
-    ),
+    kinds.one_of({"SMALLINT/INT2": 16, "INT4": 32, "INTEGER/INT/BIGINT/INT8": 64}),
 )
 _sequence_option = Rules(
     ("AS bits:width", dict),
@@ -51,7 +48,6 @@ _sequence_option = Rules(
     ("OWNED BY path:column_path", lambda path: {"owned_by": tuple(path.split("."))}),
     ("SEQUENCE NAME name:sequence", dict),
     ("RESTART [[WITH] restart:number]", dict, {"restarts": True}),
-    expected="an option of a sequence",
 )
 kinds.define_rules("sequence_option", _sequence_option)
 _sequence_options = kinds.gathered(_sequence_option)
@@ -173,12 +169,7 @@ kinds.refuses(
     hint="Leave it out, and let a CHECK say which columns may be NULL beside others.",
 )
 _ACTIONS = ("NO ACTION", "RESTRICT", "CASCADE", "SET NULL")
-kinds.define_rules(
-    "action",
-    kinds.one_of(
-        {action: action for action in _ACTIONS}, "NO ACTION, RESTRICT, CASCADE or SET NULL"
-    ),
-)
+kinds.define_rules("action", kinds.one_of({action: action for action in _ACTIONS}))
 _NAMED = "^ [CONSTRAINT name:constraint]"
 _REFERENCES = (
     "REFERENCES table:table [referenced_columns:(column,…)] [_:match] "
@@ -219,16 +210,9 @@ _clause = Rules(
     (CHECK, lambda **fields: {"constraint": partial(_check, **fields)}),
     (_REFERENCES, lambda **fields: {"constraint": partial(_reference, **fields)}),
     ("_:collated", dict),
-    expected='NULL, NOT NULL, DEFAULT, PRIMARY KEY, "," or ")"',
 )
-_TWICE = {
-    "nullable": "conflicting NULL/NOT NULL declarations",
-    "default": "multiple default values specified",
-    "computed": "multiple generation clauses specified",
-    "identity": "multiple identity specifications",
-}
-_VALUED = {"default": "default", "identity": "identity", "computed": "computed value"}
-"""The clauses of which one says what values a column has, and what errors call them."""
+_VALUES = frozenset({"default", "computed", "identity"})
+"""What gives a column its values, of which there is one."""
 
 
 def _check(columns: tuple[str, ...], **fields: object) -> Check:
@@ -257,13 +241,12 @@ def _column(cursor: Cursor) -> ColumnDefinition:
         if "primary_key" in clause:
             clause["primary_name"] = name
         for field, value in clause.items():
-            if field in _TWICE and said.get(field, value) is not value:
-                raise conflict(_TWICE[field], here)
-        said |= clause
+            if said.setdefault(field, value) is not value:
+                raise conflict("conflicting or redundant clauses", here)
     serial = type.name in SERIALS
-    valued = ["serial"] * serial + [words for field, words in _VALUED.items() if field in said]
-    if len(valued) > 1:
-        raise conflict(f"both {valued[0]} and {valued[1]} specified")
+    values = sorted(_VALUES.intersection(said)) + ["serial"] * serial
+    if len(values) > 1:
+        raise conflict(f"both {' and '.join(values)} value specified")
     drawn = serial or "identity" in said
     if said.get("nullable") and (drawn or "primary_key" in said):
         raise conflict("conflicting NULL/NOT NULL declarations")
@@ -313,7 +296,6 @@ kinds.define_rules(
         (f"unique:[UNIQUE] INDEX ^ [name:index] {_STORING}", index_definition),
         ("[CONSTRAINT _:constraint] _:excluded", dict),
         ("name:column_definition", kinds.itself),
-        expected="a column's name",
     ),
 )  # fmt: skip
 kinds.refuses("ends", "ON", "ON COMMIT", "The table ends with its session, or by DROP TABLE.")

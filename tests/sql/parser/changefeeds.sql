@@ -168,8 +168,7 @@ Query(tree=‹SELECT job_id FROM tailrace_internal.jobs AS j›, as_of=None, loc
 
 SELECT * FROM [SHOW TABLES]
 ----
-position 15: [SHOW TABLES] is not supported as a table (SQLSTATE 0A000)
-HINT: In brackets stand SHOW JOBS and SHOW CHANGEFEED JOBS.
+position 15: syntax error at or near "[" (SQLSTATE 42601)
 
 EXPLAIN CHANGEFEED FOR TABLE t INTO 'null://' WITH updated, sample = 3
 ----
@@ -197,16 +196,16 @@ DropSubscription(name='s', position=29, if_exists=True)
 
 FETCH 100 FROM SUBSCRIPTION s WITH (timeout = '5s')
 ----
-FetchSubscription(name='s', position=29, count=100, timeout=Option(name='timeout', value='5s', position=37))
+FetchSubscription(name='s', position=29, count=100, options=(Option(name='timeout', value='5s', position=37)))
 
 FETCH ALL FROM SUBSCRIPTION s
 ----
-FetchSubscription(name='s', position=29, count=None, timeout=None)
+FetchSubscription(name='s', position=29, count=None, options=())
 
 FETCH LAST FROM SUBSCRIPTION s
 ----
-position 30: a subscription is not fetched in that direction (SQLSTATE 42601)
-HINT: A subscription is read forwards: FETCH 100, or FETCH ALL.
+position 30: syntax error at or near "s" (SQLSTATE 42601)
+HINT: Expected the end of the statement.
 
 FETCH NEXT FROM subscription
 ----

@@ -31,7 +31,7 @@ position 42: multiple primary keys for table "t" are not allowed (SQLSTATE 42P16
 
 CREATE TABLE t (k INT8 NULL NOT NULL)
 ----
-position 29: conflicting NULL/NOT NULL declarations for column "k" (SQLSTATE 42601)
+position 29: conflicting or redundant clauses for column "k" (SQLSTATE 42601)
 
 CREATE TABLE t (a INT8[])
 ----
@@ -40,7 +40,7 @@ CreateTable(table=ObjectName(parts=('t'), position=14), columns=(ColumnDefinitio
 CREATE TABLE t ()
 ----
 position 17: syntax error at or near ")" (SQLSTATE 42601)
-HINT: Expected a column's name.
+HINT: Expected PRIMARY KEY, UNIQUE, CHECK, FOREIGN KEY, INDEX or a column's name.
 
 CREATE TABLE t (job text, key bytes, "index" int)
 ----

@@ -7,15 +7,15 @@ Query(tree=‹SELECT * FROM t›, as_of=None, lock=None)
 
 SELECT * FROM t AS OF SYSTEM TIME '-10s' WHERE a = $1
 ----
-Query(tree=‹SELECT * FROM t WHERE a = $1›, as_of=AsOf(literal='-10s', parameter=None, position=35, function=None), lock=None)
+Query(tree=‹SELECT * FROM t WHERE a = $1›, as_of=AsOf(literal='-10s', parameter=None, position=35), lock=None)
 
 SELECT * FROM t AS OF SYSTEM TIME $2
 ----
-Query(tree=‹SELECT * FROM t›, as_of=AsOf(literal=None, parameter=2, position=35, function=None), lock=None)
+Query(tree=‹SELECT * FROM t›, as_of=AsOf(literal=None, parameter=2, position=35), lock=None)
 
 SELECT * FROM t AS OF SYSTEM TIME 1700000000000000000.0000000003
 ----
-Query(tree=‹SELECT * FROM t›, as_of=AsOf(literal='1700000000000000000.0000000003', parameter=None, position=35, function=None), lock=None)
+Query(tree=‹SELECT * FROM t›, as_of=AsOf(literal='1700000000000000000.0000000003', parameter=None, position=35), lock=None)
 
 SELECT * FROM t AS OF SYSTEM TIME
 ----
@@ -115,9 +115,9 @@ SELECT tmp$1, v$x, $1+$2 FROM t$1
 ----
 Query(tree=‹SELECT tmp$1, v$x, $1 + $2 FROM t$1›, as_of=None, lock=None)
 
-SELECT INT8 '5'::TEXT, "time"('12:00'), nextval('s'::regclass), 1 = SOME (a), f[:k]
+SELECT INT8 '5'::TEXT, nextval('s'::regclass), 1 = SOME (a), f[:k]
 ----
-Query(tree=‹SELECT CAST(CAST('5' AS BIGINT) AS TEXT), CAST('12:00' AS TIME), NEXTVAL('s'), 1 = ANY(a), f[:k]›, as_of=None, lock=None)
+Query(tree=‹SELECT CAST(CAST('5' AS BIGINT) AS TEXT), NEXTVAL('s'), 1 = ANY(a), f[:k]›, as_of=None, lock=None)
 
 SHOW TABLES; EXPLAIN SELECT 1; FETCH 3 FROM c
 ----

@@ -16,8 +16,7 @@ def held(literal: str) -> list[str]:
     ("literal", "text"),
     [
         (r"E'a\tb\'c''d\\'", "a\tb'c'd\\"),
-        (r"E'\x41\101\u00e9\U0001F600\z'", "AAé😀z"),
-        (r"E'\uD83D\uDE00'", "😀"),
+        (r"E'\r\f\b\z'", "\r\f\bz"),
         (r"E'\\xABcd'", "\\xABcd"),
         (r"E'costs $1\n'", "costs $1\n"),
     ],
@@ -29,13 +28,10 @@ def test_an_escape_stands_for_its_letter(literal: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("literal", "sqlstate"),
     [
-        (r"E'\u12'", "22025"),
-        (r"E'\uD83D'", "42601"),
-        (r"E'\uD83Dx'", "42601"),
-        (r"E'\U00110000'", "42601"),
-        (r"E'\xff'", "22021"),
+        (r"E'\u00e9'", "0A000"),
+        (r"E'\x41'", "0A000"),
+        (r"E'\101'", "0A000"),
         (r"U&'\00e4'", "0A000"),
-        (r"E'a' 'b'", "42601"),
         (r"X'1F'", "0A000"),
         (r"B'101'", "0A000"),
     ],

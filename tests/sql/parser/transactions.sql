@@ -13,7 +13,7 @@ Begin(modes=TransactionModes(isolation=SERIALIZABLE, read_only=False, deferrable
 
 BEGIN TRANSACTION AS OF SYSTEM TIME '-10s'
 ----
-Begin(modes=TransactionModes(isolation=None, read_only=True, deferrable=None, as_of=AsOf(literal='-10s', parameter=None, position=37, function=None)))
+Begin(modes=TransactionModes(isolation=None, read_only=True, deferrable=None, as_of=AsOf(literal='-10s', parameter=None, position=37)))
 
 ABORT WORK; END
 ----
@@ -27,7 +27,7 @@ Begin(modes=TransactionModes(isolation=READ_COMMITTED, read_only=None, deferrabl
 BEGIN QUICKLY
 ----
 position 7: syntax error at or near "QUICKLY" (SQLSTATE 42601)
-HINT: Expected ISOLATION LEVEL, READ ONLY, READ WRITE, DEFERRABLE or AS OF SYSTEM TIME.
+HINT: Expected ISOLATION LEVEL, READ ONLY, READ WRITE, DEFERRABLE, NOT DEFERRABLE or AS OF SYSTEM TIME.
 
 ROLLBACK TO SAVEPOINT x
 ----

@@ -52,7 +52,6 @@ SELECT * FROM unnest(ARRAY['a', 'b']) WITH ORDINALITY AS u (name, number) ORDER 
 SELECT u.x, u.x * 2 FROM unnest('{1,2,3}'::INT8[]) AS u (x) ORDER BY 1;
 SELECT unnest('{}'::INT8[]);
 SELECT unnest(ARRAY[1, 2]), unnest(ARRAY['a', 'b', 'c']);
-SELECT * FROM unnest(ARRAY[1, 2], ARRAY['a', 'b']) AS u (x, y) ORDER BY 1;
 SELECT count(*), sum(x) FROM unnest(ARRAY[1, 2, 3]) x;
 SELECT ARRAY[1, 2]::TEXT, ARRAY['a', NULL]::TEXT, ARRAY[1, 2]::TEXT[], ARRAY['1', '2']::INT8[], ARRAY[1.5, 2.5]::INT8[], '{}'::INT8[]::TEXT;
 SELECT ARRAY['x']::INT8[];
