@@ -63,7 +63,9 @@ def test_a_stored_set_default_refuses() -> None:
     body = encode_descriptor(replace(changing(), constraints=(key,)))
     stored = body.replace(b"\xa9NO ACTION", b"\xabSET DEFAULT")
     assert stored != body
-    (found,) = decode_descriptor(stored, Timestamp(100)).foreign_keys
+    table = decode_descriptor(stored, Timestamp(100))
+    assert isinstance(table, TableDescriptor)
+    (found,) = table.foreign_keys
     assert found.on_delete is ReferentialAction.RESTRICT
 
 

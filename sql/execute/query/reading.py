@@ -504,7 +504,9 @@ async def _call(call: DrawnCall, row: Row, bindings: Bindings) -> Datum:
     arguments = call.texts or [row[place] for place in call.places]
     if call.function is None:
         assert bindings.generators is not None, "a sequence is asked without generators"
-        return ask_sequence(call.name, bindings.generators, arguments)
+        answer = ask_sequence(call.name, bindings.generators, arguments)
+        assert answer is None or isinstance(answer, int), call
+        return answer
     if bindings.calls is None:
         raise SQLError(
             "0A000",

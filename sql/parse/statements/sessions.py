@@ -107,7 +107,6 @@ kinds.define_rules(
         ("NULL", lambda: None),
         ("name:text", kinds.itself),
         ("name:number", kinds.itself),
-        expected="a text, a whole number or NULL",
     ),
 )
 
