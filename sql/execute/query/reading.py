@@ -517,7 +517,7 @@ async def _call(call: DrawnCall, row: Row, bindings: Bindings) -> Datum:
     arguments = call.texts or [row[place] for place in call.places]
     if call.function is None:
         assert bindings.generators is not None, "a sequence is asked without generators"
-        return ask_sequence(call.name, bindings.generators, arguments)
+        return ask_sequence(call.name, bindings.generators, arguments)  # type: ignore[return-value]
     if bindings.calls is None:
         raise SQLError(
             "0A000",
