@@ -173,16 +173,10 @@ class Session:
                             )
                         ),
                     )
-                await self._settle()
+                await self.cursors.forget_ended()
                 return results
             except BaseException as error:
                 await self._failed(error)
-
-    async def _settle(self) -> None:
-        """Ends what the statements before have left behind."""
-        opened = self._transactions.opened
-        if opened is not None or self.cursors.declared:
-            await self.cursors.forget_ended()
 
     async def _failed(self, error: BaseException) -> NoReturn:
         """Raises what the client is told of an error, the transaction having failed with it."""
@@ -259,7 +253,7 @@ class Session:
                     (result,) = await self._transactions.run_all(
                         1, lambda _: self._run_at(invocation)
                     )
-                await self._settle()
+                await self.cursors.forget_ended()
                 if prepared.columns is not result.columns and prepared.planned:
                     async with ClosedOnError(result):
                         check_columns_same(prepared.columns, result.columns)
@@ -315,7 +309,7 @@ class Session:
             try:
                 ended = await self._transactions.commit(self._store.clock.wall.monotonic_ns())
                 self.activity.note_commit(ended.commit_timestamp)
-                await self._settle()
+                await self.cursors.forget_ended()
             except BaseException as error:
                 await self._failed(error)
 

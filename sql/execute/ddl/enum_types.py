@@ -35,7 +35,7 @@ from ...runtime.relations import Resolver, find_type
 from ...runtime.services import Services
 from ...syntax import schema_statements as s
 from ...syntax.statement import ObjectName, TypeName, UserTypeName
-from ...syntax.trees import parts_in, unsupported, with_parts
+from ...syntax.trees import parts_in, with_parts
 from ..changer import Changer, Skipped, all_of, found_of, skipped
 from .schema_changes import AUTO_UNLOCK
 
@@ -95,8 +95,6 @@ async def add_value(changer: Changer, statement: s.AddEnumValue) -> None:
 async def drop(changer: Changer, statement: s.DropType) -> str | None:
     found, notice = await found_of(changer, statement, partial(_find, changer), "types", unknown)
     for type in found:
-        if statement.cascade and await _users(changer, type.id):
-            raise unsupported("DROP TYPE CASCADE")
         await drop_type(changer, type)
     return notice
 

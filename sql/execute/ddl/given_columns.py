@@ -129,7 +129,15 @@ async def check_expressions(
         text = column.default_expression
         if text is not None and drawn.get(column.id) != text:
             type = await default_type(text, analytics)
-            check_assignable(type, column.type, column.name, exp.null())
+            try:
+                check_assignable(type, column.type, column.name, exp.null())
+            except SQLError as error:
+                raise SQLError(
+                    "42804",
+                    f'default for column "{column.name}" cannot be cast automatically to type '
+                    f"{column.type}",
+                    hint="Cast it, or drop it and set another one behind a change of the type.",
+                ) from error
     known = {c.id: c.computed for c in before.columns} if before is not None else {}
     computed = [
         (column, compile_expression(table, column.computed, column.type))

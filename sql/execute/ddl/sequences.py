@@ -212,11 +212,8 @@ async def drop_sequence(changer: Changer, found: SequenceDescriptor) -> None:
 
 async def owned_by(transaction: Transaction, table_id: int) -> list[SequenceDescriptor]:
     """The sequences that a table's columns own."""
-    return [
-        found
-        for found in await all_of(transaction, SequenceDescriptor)
-        if found.owner is not None and found.owner[0] == table_id
-    ]
+    found = await all_of(transaction, SequenceDescriptor)
+    return [each for each in found if each.owner is not None and each.owner[0] == table_id]
 
 
 def draws_from(column: Column, sequence: SequenceDescriptor) -> bool:
@@ -249,11 +246,12 @@ async def settle_owned(changer: Changer) -> None:
 # sequence that is owned no more is dropped when nobody draws from it any longer: behind the schema
 # change, while which other sessions still write rows by the version before.
 
-IdentityCommand = s.AddIdentity | s.SetIdentity | s.DropIdentity
-
 
 async def run_identity_command(
-    changer: Changer, changes: TableChanges, command: IdentityCommand, table: ObjectName
+    changer: Changer,
+    changes: TableChanges,
+    command: s.AddIdentity | s.SetIdentity | s.DropIdentity,
+    table: ObjectName,
 ) -> None:
     column = changes.table.column(command.name)
     match command:
