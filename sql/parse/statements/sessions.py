@@ -119,7 +119,7 @@ kinds.define_rules(
     Rules(
         ("NULL", lambda: None),
         ("name:text", kinds.itself),
-        ("name:number", kinds.itself),
+        ("number:number", lambda number: f"{number}"),
         expected="a text, a whole number or NULL",
     ),
 )
