@@ -158,13 +158,16 @@ def declared_types(statement: Prepare) -> list[ColumnType | None]:
 
 def argument_values(statement: ExecutePrepared, prepared: PreparedStatement) -> list[object]:
     """The values of EXECUTE's arguments. Raises SQLError."""
-    wanted, given = len(prepared.parameter_types), len(statement.arguments)
-    if wanted != given:
+    wanted, found = len(prepared.parameter_types), len(statement.arguments)
+    if wanted != found:
         raise SQLError(
             "42601",
             f'wrong number of parameters for prepared statement "{statement.name}"',
-            detail=f"Expected {wanted} parameters but got {given}.",
+            detail=f"Expected {wanted} parameters but got {found}.",
             position=statement.position,
         )
-    types = prepared.parameter_types
-    return [coerce(type, one) for type, one in zip(types, statement.arguments, strict=True)]
+    # Python has no FLOAT4, and with a float the result would be one of FLOAT8.
+    return [
+        given if type.kind is TypeKind.FLOAT4 else coerce(type, given)
+        for type, given in zip(prepared.parameter_types, statement.arguments, strict=True)
+    ]

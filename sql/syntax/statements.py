@@ -349,8 +349,10 @@ class Prepare(Statement):
 
 
 class ExecutePrepared(NamedStatement):
+    """The arguments are texts; None is NULL."""
+
     grammar = "EXECUTE ^ name:prepared [arguments:(argument,…)]"
-    arguments: tuple[str | int | None, ...]
+    arguments: tuple[str | None, ...]
 
 
 class Deallocate(Statement):

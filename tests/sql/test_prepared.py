@@ -240,6 +240,18 @@ def test_execute_reads_texts_as_the_parameters_types(type: str, text: str) -> No
     on_table(work)
 
 
+def test_execute_computes_as_its_parameters_were_described() -> None:
+    async def work(node: SqlNode) -> None:
+        await node.sql("CREATE TABLE s (f4 FLOAT4, t TEXT); INSERT INTO s VALUES (0.5, 'a')")
+        await node.sql("PREPARE q AS SELECT $1 + f4, coalesce($2, f4), t || $3 FROM s")
+        assert await node.rows("EXECUTE q ('0.25', NULL, 5)") == [(0.75, 0.5, "a5")]
+        await node.sql("PREPARE w AS UPDATE s SET t = $1, f4 = $2")
+        await node.sql("EXECUTE w (5, 1)")
+        assert await node.rows("SELECT * FROM s") == [(1.0, "5")]
+
+    on_table(work)
+
+
 def test_execute_runs_queries_and_writes_alone() -> None:
     async def work(node: SqlNode) -> None:
         await node.sql("PREPARE shown AS SHOW timezone; PREPARE itself AS EXECUTE itself")

@@ -106,7 +106,7 @@ kinds.define_rules(
     Rules(
         ("NULL", lambda: None),
         ("name:text", kinds.itself),
-        ("name:number", kinds.itself),
+        ("number:number", lambda number: f"{number}"),
     ),
 )
 

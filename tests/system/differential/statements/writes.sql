@@ -131,7 +131,7 @@ UPDATE parents SET id = 20 WHERE id = 2;
 SELECT * FROM children ORDER BY id;
 TRUNCATE moves;
 SELECT count(*) FROM moves;
-INSERT INTO guarded SELECT 3 INTO somewhere;
+INSERT INTO moves SELECT 3 INTO somewhere;
 -- Foreign keys of other widths than what they refer to.
 CREATE TABLE wide_keys (k INT8 PRIMARY KEY, name TEXT UNIQUE);
 CREATE TABLE narrow_uses (k INT2 REFERENCES wide_keys ON UPDATE CASCADE, name VARCHAR(3) REFERENCES wide_keys (name) ON UPDATE CASCADE);
