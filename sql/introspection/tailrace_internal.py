@@ -29,7 +29,7 @@ from ...catalog.leases import LeaseRow, SessionRow
 from ...catalog.leases.waits import held_since
 from ...catalog.rights.privileges import Privilege, securable
 from ...catalog.rights.rights import read_rights
-from ...catalog.rights.users import ROOT, list_users
+from ...catalog.rights.users import ROOT
 from ...catalog.schema_change.job import JOB_KIND
 from ...catalog.schema_change.payload import decode_change, decode_progress
 from ...catalog.schema_change.status import status_of
@@ -41,7 +41,7 @@ from ...kvlayer.clock import MAX_TIMESTAMP, format_timestamp
 from ...kvlayer.keys import index_span
 from ...kvlayer.ranges import RangedStore
 from ...kvlayer.span import Span
-from ..analyze.calls.oids import index_oid, user_array_oid, user_oid, user_type_oid
+from ..analyze.calls.oids import index_oid, user_array_oid, user_type_oid
 from ..builtins.type_names import ALL_ROWS
 from ..results.as_of import datetime_of
 from ..results.results import Row, result_columns
@@ -266,7 +266,6 @@ async def spelling_rows(context: IntrospectionContext) -> Rows:
         named += [("class", spelled, oid) for spelled in _qualified(schema, name)]
         named.append(("class", f"{context.database}.{schema}.{name}", oid))
     named += await _types(context, namespaces)
-    named += [("role", user.name, user_oid(user.name)) for user in await list_users(context.reader)]
     numbered = dict.fromkeys((kind, str(oid), oid) for kind, _, oid in named)
     for row in (*named, *numbered):
         yield row

@@ -183,15 +183,6 @@ class IdentityClause(Syntax):
 # What ALTER TABLE takes.
 
 _COLUMN = "ALTER [COLUMN] ^ name:column"
-_STORED = (
-    "SET LOGGED", "SET WITHOUT OIDS", "SET WITHOUT CLUSTER",
-    *(f"REPLICA IDENTITY {which}" for which in ("DEFAULT", "FULL", "NOTHING")),
-)  # fmt: skip
-_STORED_COLUMN = {
-    "SET STATISTICS": "_:number",
-    "SET STORAGE": "( DEFAULT | _:word )",
-    "SET COMPRESSION": "( DEFAULT | _:word )",
-}
 
 
 class AlterCommand(Syntax):
@@ -207,17 +198,19 @@ class ElementCommand(AlterCommand):
 
 
 class IgnoredAlteration(AlterCommand):
-    """An ALTER TABLE command about PostgreSQL's storage: ignored with a notice."""
+    """A command of pg_dump's about PostgreSQL's storage: ignored with a notice."""
 
     grammar = (
-        *((words, {"what": words}) for words in _STORED),
-        *(
-            (f"ALTER [COLUMN] ^ column:column {what} {value}", {"what": what})
-            for what, value in _STORED_COLUMN.items()
+        ("CLUSTER ON _:index", {"what": "CLUSTER ON"}),
+        (
+            "REPLICA IDENTITY ( DEFAULT | FULL | NOTHING | USING INDEX _:index )",
+            {"what": "REPLICA IDENTITY"},
         ),
+        (f"{_COLUMN} SET STATISTICS _:number", {"what": "SET STATISTICS"}),
+        (f"{_COLUMN} SET STORAGE/COMPRESSION ( DEFAULT | _:word )", {"what": "SET STORAGE"}),
     )
     what: str
-    column: str | None = None
+    name: str | None = None
 
 
 class AddPrimaryKey(AlterCommand):

@@ -104,8 +104,8 @@ class TableChanges:
             self.add(_not_null(column))
 
     def _ignore(self, command: s.IgnoredAlteration) -> None:
-        if command.column is not None:
-            self.table.column(command.column)  # which must be there
+        if command.name is not None:
+            self.table.column(command.name)  # which must be there
 
     def _exists(self, name: str) -> SQLError:
         return SQLError("42701", f'column "{name}" of relation "{self.table.name}" already exists')
@@ -189,7 +189,9 @@ class TableChanges:
                 hint="Add a column, fill it by UPDATE, and drop this one.",
             )
         if column.default_expression is not None:
-            _check_drawn(column, type)
+            drawn = default_of(column).type
+            hint = "Drop the default, and set another one behind the change."
+            _refuse_other_type("default", column, type, drawn, exp.null(), hint)
         source = using or exp.cast(
             exp.column(column.name, quoted=True), _type_tree(type.broad.declared_name)
         )
@@ -204,7 +206,9 @@ class TableChanges:
         self._new_primary(self.table.primary_key)
         compiled = compile_expression(self.table, interim, type)
         if using is not None and compiled.scalar is not None:
-            _check_using(column, type, compiled.scalar.type, source)
+            found, hint = compiled.scalar.type, "You might need to add an explicit cast."
+            if not isinstance(using, exp.Literal | exp.Null) and type.broad.kind != TypeKind.STRING:
+                _refuse_other_type("result of USING clause", column, type, found, using, hint)
         back = exp.TryCast(
             this=exp.column(column.name, quoted=True),
             to=_type_tree(column.type.broad.sql_name),
@@ -583,15 +587,19 @@ def _casts_alone(using: exp.Expr | None, column: Column, type: ColumnType) -> bo
     return isinstance(operand, exp.Column) and folded(operand.this) == column.name
 
 
-def _check_drawn(column: Column, type: ColumnType) -> None:
-    """Refuses a type that the column's default, which is drawn for each row, is not of."""
+def _refuse_other_type(
+    what: str, column: Column, type: ColumnType, found: ColumnType | None, tree: exp.Expr, hint: str
+) -> None:
+    """Raises SQLError 42804 where what is of type `found` does not become the column's new type by
+    itself."""
     try:
-        check_assignable(default_of(column).type, type, column.name, exp.null())
+        check_assignable(found, type, column.name, tree)
     except SQLError as error:
         raise SQLError(
             "42804",
-            f'default for column "{column.name}" cannot be cast automatically to type {type}',
-            hint="Drop the default, and set another one behind the change.",
+            f'{what} for column "{column.name}" cannot be cast automatically to type {type}',
+            hint=hint,
+            position=error.position,
         ) from error
 
 
@@ -603,24 +611,6 @@ def _holds_labels(type: ColumnType) -> bool:
 def _type_tree(name: str) -> exp.DataType:
     """The type of that name as sqlglot reads it, which knows BYTES by PostgreSQL's name alone."""
     return exp.DataType.build(name.replace(TypeKind.BYTES.value, "BYTEA"))
-
-
-def _check_using(
-    column: Column, type: ColumnType, found: ColumnType | None, source: exp.Expr
-) -> None:
-    """Refuses an expression that neither is of the column's new type nor becomes it by itself."""
-    if isinstance(source, exp.Literal | exp.Null) or type.broad.kind is TypeKind.STRING:
-        return
-    try:
-        check_assignable(found, type, column.name, source)
-    except SQLError as error:
-        raise SQLError(
-            "42804",
-            f'result of USING clause for column "{column.name}" cannot be cast automatically to '
-            f"type {type}",
-            hint="You might need to add an explicit cast.",
-            position=error.position,
-        ) from None
 
 
 def _not_null(column: Column) -> ConstraintElement:

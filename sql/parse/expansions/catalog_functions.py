@@ -260,7 +260,7 @@ _ALL_VISIBLE = (
 _NOT_THERE = (
     "pg_get_function_sqlbody", "pg_get_functiondef", "pg_get_statisticsobjdef",
     "pg_get_function_arg_default", "shobj_description", "pg_get_triggerdef", "pg_get_partkeydef",
-    "pg_get_statisticsobjdef_columns", "oidvectortypes",
+    "pg_get_statisticsobjdef_columns", "oidvectortypes", "pg_get_ruledef",
 )  # fmt: skip
 """Functions that tell of what there is none of."""
 
@@ -325,9 +325,6 @@ _TEXTS = {
     "(SELECT min('table ' || _d.relname) FROM pg_catalog.pg_class AS _d WHERE _d.oid = $2))",
     "pg_char_to_encoding": "CASE WHEN lower($1) IN ('utf8', 'utf-8', 'unicode') THEN 6 ELSE -1 END",
     "pg_encoding_to_char": "CASE WHEN $1 = 6 THEN 'UTF8' ELSE '' END",
-    "pg_get_ruledef": "SELECT min('CREATE RULE \"_RETURN\" AS ON SELECT TO ' || _r.relname "
-    "|| ' DO INSTEAD ' || ltrim(_d.ev_action)) FROM pg_catalog.pg_rewrite AS _d "
-    "JOIN pg_catalog.pg_class AS _r ON _r.oid = _d.ev_class WHERE _d.oid = $1",
     "pg_get_function_result": _FUNCTION.format(column="result"),
     "pg_get_function_arguments": _FUNCTION.format(column="arguments"),
     "pg_get_function_identity_arguments": _FUNCTION.format(column="arguments"),

@@ -97,7 +97,6 @@ _NAMES = {
     "regclass": _CLASS_NAME,
     "regtype": FORMAT_TYPE,
     "regnamespace": "SELECT min(_n.nspname) FROM pg_catalog.pg_namespace AS _n WHERE _n.oid = $1",
-    "regrole": "SELECT min(_n.rolname) FROM pg_catalog.pg_roles AS _n WHERE _n.oid = $1",
 }
 """The name of an id; the id itself, as text, is what an unknown one is shown as."""
 
@@ -114,7 +113,6 @@ _MISSING = {
     "regclass": "42P01|relation",
     "regtype": "42704|type",
     "regnamespace": "3F000|schema",
-    "regrole": "42704|role",
 }
 
 

@@ -14,7 +14,6 @@ from ...syntax.schema_statements import (
     CommentOn,
     CreateIndex,
     DropIndex,
-    IgnoredAlteration,
     RenameIndex,
     SequenceChange,
     SetIdentity,
@@ -85,12 +84,8 @@ _REFUSED = {
     "ALTER CONSTRAINT": "Drop the constraint, and add it anew as it is to be.",
     "RENAME CONSTRAINT": "ALTER INDEX … RENAME TO names a key; drop others, and add them anew.",
     "SET SCHEMA": "CREATE TABLE … AS copies the rows into a table of the other schema.",
-    "SET UNLOGGED/TABLESPACE": "Every table is durable, and a store is one folder.",
+    "SET LOGGED/UNLOGGED/TABLESPACE/WITHOUT": "Every table is durable, and a store is one folder.",
 }
-
-
-def _by_index(name: str) -> IgnoredAlteration:
-    return IgnoredAlteration(what=f"the order or identity by index {name}")
 
 
 def _set_identity(name: str, position: int, said: dict[str, object]) -> SetIdentity:
@@ -124,8 +119,6 @@ def _identity_changes(cursor: Cursor) -> dict[str, object]:
 define_rules(
     "alteration",
     Rules(
-        ("CLUSTER ON name:index", _by_index),
-        ("REPLICA IDENTITY USING INDEX name:index", _by_index),
         *rows_of(AlterCommand),
         ("ALTER [COLUMN] ^ name:column said:identity_changes", _set_identity),
         *(

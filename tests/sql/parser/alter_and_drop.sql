@@ -17,7 +17,7 @@ AlterTable(table=ObjectName(parts=('t'), position=13), commands=(AddColumn(posit
 ALTER TABLE t SET changefeed_optimized = true
 ----
 position 19: syntax error at or near "changefeed_optimized" (SQLSTATE 42601)
-HINT: Expected "(", LOGGED, WITHOUT OIDS, WITHOUT CLUSTER, SCHEMA, UNLOGGED or TABLESPACE.
+HINT: Expected "(", SCHEMA, LOGGED, UNLOGGED, TABLESPACE or WITHOUT.
 
 DROP TABLE IF EXISTS a, b.c
 ----
