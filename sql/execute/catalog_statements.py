@@ -12,11 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from ...catalog.descriptors.descriptor import Descriptor
-from ...catalog.descriptors.publish_rules import LOCK_ALONE, LOCK_PARAMETER
+from ...catalog.descriptors.publish_rules import LOCK_PARAMETER
 from ...catalog.descriptors.storage_parameters import parse_names, without_ignored
 from ...catalog.rights.quotas import KEYSPACE_QUOTA
 from ...catalog.store.catalog_changes import CatalogChanges, jobs_begun
-from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
 from ..results.results import Result
 from ..runtime.authorization import changes_rights, check_changes
@@ -35,7 +34,6 @@ from .changer import Changer, Skipped, own_jobs, settle_rights
 from .ddl import ddl, enum_types, keyspaces, namespaces, relaxed_logs, sequences, views
 from .ddl.ddl import wait_until_seen
 from .ddl.given_columns import defaults_in
-from .ddl.schema_changes import AUTO_UNLOCK
 from .write.row_rules import note_types
 
 
@@ -72,7 +70,6 @@ async def change_catalog(
         return result, jobs_begun(transaction), changes_rights(transaction)
 
     if opened is not None:
-        _refuse_lock(services, statement)
         if isinstance(statement, r.RightsChange):
             opened.refuse_read_only("a change of users and rights")
         result, _, _ = await in_opened(opened, work)
@@ -94,24 +91,6 @@ async def change_catalog(
             services, lambda *own: sequences.settle_owned(Changer(services, user, database, *own))
         )
     return replace(result, notice=late or result.notice, commit_timestamp=at)
-
-
-def _refuse_lock(services: Services, statement: CatalogStatement) -> None:
-    """Refuses a lock change within a transaction where no schema change unlocks by itself: a lock
-    that is for people to open is opened by a statement of its own."""
-    if services.store.settings.get(AUTO_UNLOCK):
-        return
-    match statement:
-        case s.AlterTable(table=table, commands=[s.SetParameters(parameters=given)]) if (
-            LOCK_PARAMETER in parse_names([parameter.name for parameter in given])
-        ):
-            raise SQLError(
-                LOCK_ALONE,
-                f'setting {LOCK_PARAMETER} of table "{table}" must be a transaction of its own '
-                f"where {AUTO_UNLOCK.name} is off",
-                position=table.position,
-                hint="Run it outside of BEGIN … COMMIT, and alone in its text.",
-            )
 
 
 async def _run_as(changer: Changer, statement: CatalogStatement) -> Result:

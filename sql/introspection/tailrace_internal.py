@@ -246,16 +246,6 @@ def _total(sizes: Sequence[int | None]) -> int | None:
 VISIBLE = ("pg_catalog", "public")
 """Schemas whose relations need no prefix."""
 
-_OTHER_WORDS = {
-    "int4": ("int",),
-    "float8": ("float",),
-    "numeric": ("decimal", "dec"),
-    "text": ("string",),
-    "bytea": ("bytes",),
-    "bpchar": ("char",),
-}
-"""Further SQL names of built-in types."""
-
 
 @TAILRACE_INTERNAL.table("spellings 40 kind name oid:i")
 async def spelling_rows(context: IntrospectionContext) -> Rows:
@@ -280,8 +270,7 @@ def _qualified(schema: str, name: str) -> Iterator[str]:
 async def _types(context: IntrospectionContext, schemas: dict[Datum, str]) -> list[Row]:
     found: list[Row] = []
     for row in ALL_ROWS:
-        spelled = dict.fromkeys((row.name, row.words, *_OTHER_WORDS.get(row.name, ())))
-        for word in (*spelled, f"pg_catalog.{row.name}"):
+        for word in (*dict.fromkeys((row.name, row.words)), f"pg_catalog.{row.name}"):
             found.append(("type", word, row.oid))
             found += [("type", f"{word}[]", row.array)] if row.array else []
         if not row.array:

@@ -32,7 +32,7 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
         ("'shop.\"Kind\"'::regtype", 'shop."Kind"'),
         ("'shop.\"Kind\"[]'::regtype", 'shop."Kind"[]'),
         ("'SHOP.items'::regclass", "shop.items"), ("'pg_catalog.pg_class'::regclass", "pg_class"),
-        ("'1259'::regclass", "pg_class"), ("'int'::regtype", "integer"),
+        ("'1259'::regclass", "pg_class"), ("'int8'::regtype", "bigint"),
         ("'mood'::regtype", "mood"), ("'mood[]'::regtype", "mood[]"),
         ("'_mood'::regtype", "mood[]"), ("'character varying[]'::regtype", "character varying[]"),
         ("'int4'::regtype::oid", 23), ("to_regtype('text')", 25), ("to_regtype('nothing')", None),

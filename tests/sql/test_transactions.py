@@ -338,14 +338,15 @@ def test_lock_change_may_be_a_transaction_of_a_driver() -> None:
 
 
 @pytest.mark.parametrize("change", ["SET (schema_locked = false)", "RESET (changefeed_optimized)"])
-def test_hard_lock_is_opened_by_a_statement_of_its_own(change: str) -> None:
+def test_hard_lock_is_opened_by_a_transaction_of_its_own(change: str) -> None:
     async def scenario(node: SqlNode) -> None:
         await node.sql("ALTER TABLE t SET (changefeed_optimized = true)")
         await node.sql("SET CLUSTER SETTING sql.schema.auto_unlock.enabled = false")
-        assert (await node.error(f"BEGIN; ALTER TABLE t {change}; COMMIT")).sqlstate == "25001"
+        both = f"BEGIN; ALTER TABLE t {change}; ALTER TABLE t ADD COLUMN w INT8; COMMIT"
+        assert (await node.error(both)).sqlstate == "25001"
         await node.sql("ROLLBACK")
         assert await node.rows("SHOW TABLES") == [("public", "t", "table", True)]
-        await node.sql(f"ALTER TABLE t {change}")
+        await node.sql(f"BEGIN; ALTER TABLE t {change}; COMMIT")
         assert await node.rows("SHOW TABLES") == [("public", "t", "table", False)]
 
     run(scenario)

@@ -189,9 +189,7 @@ class TableChanges:
                 hint="Add a column, fill it by UPDATE, and drop this one.",
             )
         if column.default_expression is not None:
-            drawn = default_of(column).type
-            hint = "Drop the default, and set another one behind the change."
-            _refuse_other_type("default", column, type, drawn, exp.null(), hint)
+            _check_drawn(column, type)
         source = using or exp.cast(
             exp.column(column.name, quoted=True), _type_tree(type.broad.declared_name)
         )
@@ -206,9 +204,7 @@ class TableChanges:
         self._new_primary(self.table.primary_key)
         compiled = compile_expression(self.table, interim, type)
         if using is not None and compiled.scalar is not None:
-            found, hint = compiled.scalar.type, "You might need to add an explicit cast."
-            if not isinstance(using, exp.Literal | exp.Null) and type.broad.kind != TypeKind.STRING:
-                _refuse_other_type("result of USING clause", column, type, found, using, hint)
+            _check_using(column, type, compiled.scalar.type, source)
         back = exp.TryCast(
             this=exp.column(column.name, quoted=True),
             to=_type_tree(column.type.broad.sql_name),
@@ -587,19 +583,15 @@ def _casts_alone(using: exp.Expr | None, column: Column, type: ColumnType) -> bo
     return isinstance(operand, exp.Column) and folded(operand.this) == column.name
 
 
-def _refuse_other_type(
-    what: str, column: Column, type: ColumnType, found: ColumnType | None, tree: exp.Expr, hint: str
-) -> None:
-    """Raises SQLError 42804 where what is of type `found` does not become the column's new type by
-    itself."""
+def _check_drawn(column: Column, type: ColumnType) -> None:
+    """Refuses a type that the column's default, which is drawn for each row, is not of."""
     try:
-        check_assignable(found, type, column.name, tree)
+        check_assignable(default_of(column).type, type, column.name, exp.null())
     except SQLError as error:
         raise SQLError(
             "42804",
-            f'{what} for column "{column.name}" cannot be cast automatically to type {type}',
-            hint=hint,
-            position=error.position,
+            f'default for column "{column.name}" cannot be cast automatically to type {type}',
+            hint="Drop the default, and set another one behind the change.",
         ) from error
 
 
@@ -611,6 +603,24 @@ def _holds_labels(type: ColumnType) -> bool:
 def _type_tree(name: str) -> exp.DataType:
     """The type of that name as sqlglot reads it, which knows BYTES by PostgreSQL's name alone."""
     return exp.DataType.build(name.replace(TypeKind.BYTES.value, "BYTEA"))
+
+
+def _check_using(
+    column: Column, type: ColumnType, found: ColumnType | None, source: exp.Expr
+) -> None:
+    """Refuses an expression that neither is of the column's new type nor becomes it by itself."""
+    if isinstance(source, exp.Literal | exp.Null) or type.broad.kind is TypeKind.STRING:
+        return
+    try:
+        check_assignable(found, type, column.name, source)
+    except SQLError as error:
+        raise SQLError(
+            "42804",
+            f'result of USING clause for column "{column.name}" cannot be cast automatically to '
+            f"type {type}",
+            hint="You might need to add an explicit cast.",
+            position=error.position,
+        ) from None
 
 
 def _not_null(column: Column) -> ConstraintElement:
