@@ -12,6 +12,7 @@ from ..descriptors.elements import (
     CheckConstraint,
     Constraint,
     ElementState,
+    ForeignKey,
     Index,
     ReferentialAction,
     Validity,
@@ -85,23 +86,39 @@ def _constraint(
     table: TableDescriptor, constraint: Constraint, referenced: Mapping[int, TableDescriptor]
 ) -> list[str]:
     """The line of a constraint; no line for a NOT NULL that is not yet part of its column."""
-    name = quote_identifier(constraint.name)
-    unproven = " NOT VALID" if constraint.validity is Validity.UNVALIDATED else ""
-    if isinstance(constraint, CheckConstraint):
-        if constraint.not_null_column is not None:
+    other = None
+    if isinstance(constraint, ForeignKey):
+        other = referenced.get(constraint.referenced_id)
+        if other is None:
             return []
-        return [f"CONSTRAINT {name} CHECK ({constraint.expression}){unproven}"]
-    other = referenced.get(constraint.referenced_id)
-    if other is None:
+    elif constraint.not_null_column is not None:
         return []
-    line = (
-        f"CONSTRAINT {name} FOREIGN KEY ({_names(table, constraint.columns)}) REFERENCES "
-        f"{quote_identifier(other.name)} ({_names(other, constraint.referenced_columns)})"
+    text = constraint_text(table, constraint, other)
+    return [f"CONSTRAINT {quote_identifier(constraint.name)} {text}"]
+
+
+def constraint_text(
+    table: TableDescriptor,
+    constraint: Constraint,
+    referenced: TableDescriptor | None = None,
+    schema: str = "public",
+) -> str:
+    """A check or a foreign key as PostgreSQL prints one, without its name. A foreign key refers to
+    the table `referenced` of `schema`."""
+    unproven = " NOT VALID" if constraint.validity is not Validity.VALIDATED else ""
+    if isinstance(constraint, CheckConstraint):
+        return f"CHECK ({constraint.expression}){unproven}"
+    assert referenced is not None, constraint
+    path = [schema, referenced.name] if schema != "public" else [referenced.name]
+    text = (
+        f"FOREIGN KEY ({_names(table, constraint.columns)}) REFERENCES "
+        f"{'.'.join(map(quote_identifier, path))}"
+        f"({_names(referenced, constraint.referenced_columns)})"
     )
-    for event, action in (("DELETE", constraint.on_delete), ("UPDATE", constraint.on_update)):
+    for event, action in (("UPDATE", constraint.on_update), ("DELETE", constraint.on_delete)):
         if action is not ReferentialAction.NO_ACTION:
-            line += f" ON {event} {action.value}"
-    return [line + constraint.deferral + unproven]
+            text += f" ON {event} {action.value}"
+    return text + constraint.deferral + unproven
 
 
 def _names(table: TableDescriptor, column_ids: Iterable[int]) -> str:

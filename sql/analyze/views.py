@@ -11,7 +11,8 @@ and a plan that is kept goes with its version.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -38,7 +39,7 @@ from ..syntax.trees import (
     with_parts,
 )
 from .binder import VIEW, Relations, parts_of, scopes_in, tables_in
-from .columns.stars import Stars, Unclear, is_star
+from .columns.stars import Item, Stars, Unclear, is_star
 
 EXPANSIONS_MAX = 1000
 """Views in one statement, those within others counted as often as they are used: twice in each of
@@ -257,22 +258,13 @@ def _starred(tree: exp.Expr, relations: Relations) -> Iterator[Edit]:
         select = item.parent
         if "start" not in star.meta or (item is star and not isinstance(select, exp.Select)):
             continue  # that of count(*), or of what a function stands for
-        if not isinstance(select, exp.Select) or not is_star(item) or item.args.get("db"):
-            raise error_at(
-                item,
-                "0A000",
-                "a view takes a star only as an item of a select list, behind an alias or alone",
-                "Name the columns.",
-            )
-        try:
-            found = stars.columns(select, item)
-        except Unclear:
-            raise error_at(
-                item,
-                "0A000",
-                "it is not clear which columns the star of a view stands for",
-                "Name the columns.",
-            ) from None
+        found: Sequence[Item] = ()
+        if isinstance(select, exp.Select) and is_star(item) and not item.args.get("db"):
+            with suppress(Unclear):
+                found = stars.columns(select, item)
+        if not found:
+            message = "it is not clear which columns the star of a view stands for"
+            raise error_at(item, "0A000", message, "Name the columns.")
         columns = [".".join(map(quote_identifier, column)) for column in found]
         first = item.args.get("table") or star
         yield first.meta["start"], star.meta["end"] + 1, ", ".join(columns)

@@ -9,6 +9,7 @@ from ...catalog.descriptors import elements
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.descriptors.named_objects import SequenceDescriptor
 from ...catalog.descriptors.names import quote_identifier
+from ...catalog.store.show_create import constraint_text
 from ...catalog.store.show_create import default_text as written_default
 from ..analyze.views import within_database
 from .virtual_table import IntrospectionContext
@@ -63,27 +64,14 @@ class DescribedTable:
 
     def constraint_definition(self, constraint: NamedConstraint) -> str:
         """Returns the text of pg_get_constraintdef."""
-        table = self.table
-        names = names_of(table, constraint.columns)
-        tail = "" if constraint.validated else " NOT VALID"
-        match constraint:
-            case NamedConstraint(check=elements.CheckConstraint(expression=expression)):
-                return f"CHECK ({expression}){tail}"
-            case NamedConstraint(key=elements.ForeignKey() as key):
-                other = self.all_tables[key.referenced_id]
-                schema = "" if other.schema == "public" else f"{quote_identifier(other.schema)}."
-                referenced = f"{schema}{quote_identifier(other.table.name)}"
-                columns = names_of(other.table, key.referenced_columns)
-                actions = "".join(
-                    f" ON {event} {action.value}"
-                    for event, action in (("UPDATE", key.on_update), ("DELETE", key.on_delete))
-                    if action.value != "NO ACTION"
-                )
-                tail = f"{actions}{key.deferral}{tail}"
-                return f"FOREIGN KEY ({names}) REFERENCES {referenced}({columns}){tail}"
-            case NamedConstraint(kind="p"):
-                return f"PRIMARY KEY ({names})"
-        return f"UNIQUE ({names})"
+        if constraint.index is not None:
+            words = "PRIMARY KEY" if constraint.kind == "p" else "UNIQUE"
+            return f"{words} ({names_of(self.table, constraint.columns)})"
+        if constraint.key is None:
+            assert constraint.check is not None, constraint
+            return constraint_text(self.table, constraint.check)
+        other = self.all_tables[constraint.key.referenced_id]
+        return constraint_text(self.table, constraint.key, other.table, other.schema)
 
 
 @dataclass(frozen=True, slots=True)

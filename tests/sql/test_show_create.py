@@ -16,7 +16,7 @@ CREATE TABLE orders (
     INDEX by_customer (customer, amount) STORING ("Code"),
     CONSTRAINT "orders_Code_key" UNIQUE ("Code"),
     CONSTRAINT positive CHECK ("amount" > 0),
-    CONSTRAINT orders_customer_fkey FOREIGN KEY (customer) REFERENCES customers (id) \
+    CONSTRAINT orders_customer_fkey FOREIGN KEY (customer) REFERENCES customers(id) \
 ON DELETE RESTRICT
 ) WITH (changefeed_optimized = true, "gc.ttlseconds" = 600)"""
 

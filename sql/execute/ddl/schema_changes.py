@@ -382,18 +382,12 @@ async def refuse_lost_references(changer: Changer, changes: TableChanges) -> Non
         referrer = table if referrer_id == table.id else await changer.table(referrer_id)
         for key in referrer.foreign_keys:
             if key.referenced_id == table.id and referenced_index(table, key) is None:
-                raise _depended_on(changes.before, key, referrer)
-
-
-def _depended_on(table: TableDescriptor, key: ForeignKey, referrer: TableDescriptor) -> SQLError:
-    index = referenced_index(table, key)
-    what = "what the foreign key refers to" if index is None else f'index "{index.name}"'
-    return SQLError(
-        "2BP01",
-        f'cannot drop {what} of table "{table.name}" because other objects depend on it',
-        detail=f'Foreign key "{key.name}" of table "{referrer.name}" depends on it.',
-        hint=f'Run ALTER TABLE {referrer.name} DROP CONSTRAINT "{key.name}" first.',
-    )
+                raise SQLError(
+                    "2BP01",
+                    f'cannot drop the index of table "{table.name}" to which foreign key '
+                    f'"{key.name}" of table "{referrer.name}" refers',
+                    hint=f'Run ALTER TABLE {referrer.name} DROP CONSTRAINT "{key.name}" first.',
+                )
 
 
 # SET CONSTRAINTS
