@@ -273,11 +273,12 @@ def _starred(tree: exp.Expr, relations: Relations) -> Iterator[Edit]:
 # Dependencies
 
 
-def dependencies(tree: exp.Expr, relations: Relations) -> tuple[ViewDependency, ...]:
-    """Returns the tables of a query without stars, and of each the columns that the query names.
+def dependencies(text: str, relations: Relations) -> tuple[ViewDependency, ...]:
+    """Returns the tables of a settled text, and of each the columns that the query names.
 
     A name that may be that of two tables' columns counts for both.
     """
+    tree = _tree(text)
     tables = [
         (folded_alias(table), relations[table_name(table).parts]) for table in tables_in(tree)
     ]

@@ -59,12 +59,6 @@ def new_column(table: TableDescriptor, given: s.ColumnDefinition) -> tuple[Colum
         column = replace(column, identity=given.identity.identity)
     if column.default_expression is not None:
         return column, True
-    if column.default is None and not column.nullable:
-        raise SQLError(
-            "23502",
-            f'column "{column.name}" is NOT NULL and its default is NULL',
-            position=given.position,
-        )
     return replace(column, missing=column.default), False
 
 

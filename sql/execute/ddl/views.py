@@ -100,7 +100,7 @@ async def _made(
     for call in query.tree.find_all(exp.Anonymous):
         if is_sequence_call(call) or session_function(call) is not None:
             raise SQLError("0A000", f"a view cannot call {call.name.lower()}")
-    relations, _ = await planned_query(changer, query)  # errors have the author's positions
+    relations, plan = await planned_query(changer, query)  # errors have the author's positions
     for parts, table in relations.items():
         if table.temporary:
             raise SQLError(
@@ -109,17 +109,16 @@ async def _made(
                 hint="It would end with the session: create the table without TEMPORARY.",
             )
     names = {parts: await _full_name(changer, table) for parts, table in relations.items()}
-    text = settled_text(given, relations, names)
-    (settled,) = (await in_slices(lambda: parse(text))).statements
-    assert isinstance(settled, Query), text
-    relations, plan = await planned_query(changer, settled)
+    text = await in_slices(lambda: settled_text(given, relations, names))
+    full = {names[parts]: table for parts, table in relations.items()}
+    reads = await in_slices(lambda: dependencies(text, full))
     if plan.native is not None:
         found: Sequence[ResultColumn] = plan.native.names
     else:
         select = replace(plan.analytic, positions={})
         found = await columns_of(select, changer.services.analytics)
     _refuse_twice(found, statement.name)
-    return ViewQuery(text, dependencies(settled.tree, relations)), found
+    return ViewQuery(text, reads), found
 
 
 async def planned_query(changer: Changer, query: Query) -> tuple[Relations, SelectPlan]:

@@ -12,8 +12,6 @@ from ..virtual_table import PG_CATALOG
 PG_CATALOG.empty_tables("""
 pg_default_acl 44
     oid:o defaclrole:o defaclnamespace:o defaclobjtype:c defaclacl:S
-pg_shdescription 15
-    objoid:o classoid:o description
 pg_aggregate 50
     aggfnoid aggkind:c aggnumdirectargs:i aggtransfn aggfinalfn aggcombinefn aggserialfn
     aggdeserialfn aggmtransfn aggminvtransfn aggmfinalfn aggfinalextra:b aggmfinalextra:b
@@ -68,8 +66,6 @@ pg_partitioned_table 39
     partexprs
 pg_policy 25
     oid:o polname polrelid:o polcmd:c polpermissive:b polroles:O polqual polwithcheck
-pg_prepared_xacts 68
-    transaction:i gid prepared:t owner database
 pg_publication 27
     oid:o pubname pubowner:o puballtables:b pubinsert:b pubupdate:b pubdelete:b pubtruncate:b
     pubviaroot:b
