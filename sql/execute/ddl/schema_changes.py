@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ....catalog.descriptors.descriptor import TableDescriptor
-from ....catalog.descriptors.elements import ForeignKey
 from ....catalog.descriptors.publish_rules import locked_error
 from ....catalog.descriptors.relaxed_tables import refuse_other_writers
 from ....catalog.descriptors.system_tables import FIRST_USER_ID
@@ -69,6 +68,7 @@ class _Draft:
     """The schema change of a table that a transaction has begun."""
 
     before: TableDescriptor
+    after: TableDescriptor
     targets: tuple[Target, ...]
     job: JobRecord | None
 
@@ -298,7 +298,7 @@ class SchemaChangeStatements:
             draft=job,
             beside_locked=beside_locked,
         )
-        draft = _Draft(changes.before, tuple(changes.targets), written)
+        draft = _Draft(changes.before, changes.table, tuple(changes.targets), written)
         self._changes.drafts[table.id] = draft
         return None
 
@@ -427,7 +427,7 @@ async def _tables_of(
     found = [
         table.id
         for table in await services.catalog.list_tables(transaction, database, *schema[-1:])
-        for key in (*table.foreign_keys, *_coming_keys(transaction, table.id))
+        for key in _as_it_will_be(transaction, table).foreign_keys
         if key.name == constraint and key.deferrable
     ]
     if not found:
@@ -436,15 +436,10 @@ async def _tables_of(
     return found
 
 
-def _coming_keys(transaction: Transaction, table_id: int) -> list[ForeignKey]:
-    """The foreign keys that a table will have by a change that the transaction has begun."""
-    draft = CatalogChanges.of(transaction).drafts.get(table_id)
-    if draft is None:
-        return []
-    assert isinstance(draft, _Draft), draft
-    elements = [target.element for target in draft.targets if target.present]
-    constraints = [each.constraint for each in elements if isinstance(each, ConstraintElement)]
-    return [each for each in constraints if isinstance(each, ForeignKey)]
+def _as_it_will_be(transaction: Transaction, table: TableDescriptor) -> TableDescriptor:
+    """The table behind the change of it that the transaction has begun."""
+    draft = CatalogChanges.of(transaction).drafts.get(table.id)
+    return draft.after if isinstance(draft, _Draft) else table
 
 
 # TRUNCATE: of which tables, and by what way.

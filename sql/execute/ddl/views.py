@@ -273,8 +273,7 @@ def depended_on(
         thing = f'column "{column.name}" of {thing}'
     hint = f"Drop the view first, and create it again: SHOW CREATE TABLE {view.name} says how."
     if what == "drop":
-        word = "" if column is None else "DROP COLUMN … "
-        hint = f"Use {word}CASCADE to drop the view too."
+        hint = "Use CASCADE to drop the view too."
     return SQLError(
         "2BP01", f'cannot {what} {thing} because view "{view.name}" depends on it', hint=hint
     )
