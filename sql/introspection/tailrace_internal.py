@@ -1,4 +1,4 @@
-"""The schema `tailrace_internal`: descriptors, leases, nodes, jobs, schema changes and sizes, and
+"""The schema `tailrace_internal`: leases, nodes, jobs, schema changes and sizes, and
 what functions of PostgreSQL look up.
 
     SELECT * FROM tailrace_internal.leases WHERE table_name = 'orders'
@@ -17,10 +17,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.elements import ElementState
 from ...catalog.descriptors.sequence_value import decode_value
-from ...catalog.descriptors.system_tables import DESCRIPTOR, JOBS
+from ...catalog.descriptors.system_tables import JOBS
 from ...catalog.jobs import JobRecord
 from ...catalog.jobs.record import decode_progress as decode_saved
 from ...catalog.jobs.record import progress_key
@@ -32,7 +31,6 @@ from ...catalog.rights.users import ROOT
 from ...catalog.schema_change.job import JOB_KIND
 from ...catalog.schema_change.payload import decode_change, decode_progress
 from ...catalog.schema_change.status import status_of
-from ...catalog.store.descriptor_store import decode_stored
 from ...catalog.store.lease_rows import LEASES, SESSIONS
 from ...changefeed import JobSummary
 from ...kvlayer.clock import MAX_TIMESTAMP, format_timestamp
@@ -45,22 +43,6 @@ from ..results.results import Row, result_columns
 from ..runtime.services import sees
 from . import described
 from .virtual_table import TAILRACE_INTERNAL, IntrospectionContext, Rows
-
-
-@TAILRACE_INTERNAL.table("""descriptors 1
-    id:i name kind database_id:i schema_id:i version:i modification_time:i state locked:b""")
-async def _descriptors(context: IntrospectionContext) -> Rows:
-    for key, _ in await context.reader.scan(DESCRIPTOR.primary_span):
-        stored = await context.reader.get_with_timestamp(key)
-        assert stored is not None, "one transaction reads alike"
-        descriptor = decode_stored(key, *stored)
-        table = descriptor if isinstance(descriptor, TableDescriptor) else None
-        yield (
-            descriptor.id, descriptor.name,
-            type(descriptor).__name__.removesuffix("Descriptor").lower(), descriptor.parent_id,
-            descriptor.parent_schema_id, descriptor.version, int(descriptor.modification_time),
-            descriptor.state.value, None if table is None else table.locked,
-        )  # fmt: skip
 
 
 @TAILRACE_INTERNAL.table("""leases 2

@@ -74,7 +74,7 @@ async def drop_schemas(services: Services, schemas: list[tuple[str, str]]) -> No
     try:
         for database, name in schemas:
             follow(TemporarySchema(name))
-            drop = DropSchema(parts=(database, name), if_exists=True, cascade=True, position=1)
+            drop = DropSchema(name=name, if_exists=True, cascade=True, position=1)
             try:
                 await change_catalog(services, drop, None, database, ROOT)
             except SQLError as error:

@@ -28,10 +28,7 @@ def test_a_store_that_was_not_closed_is_swept(tmp_path: Path) -> None:
         assert isinstance(made, str)
         await db.node.close()  # as a process that dies: no session has been closed
         async with await tailrace.aopen(tmp_path / "data") as db:
-            query = (
-                "SELECT count(*) FROM tailrace_internal.descriptors "
-                f"WHERE name = '{made!s}' AND state = 'public'"
-            )
+            query = f"SELECT count(*) FROM pg_namespace WHERE nspname = '{made!s}'"
             while (await db.sql(query)).fetchall() != [(0,)]:
                 await asyncio.sleep(0)
 

@@ -259,7 +259,7 @@ ROWS: Sequence[Row] = (
     ),
     Row(sql="DROP SCHEMA h{n}", needs="to own the schema", setup=[SCHEMA], owning=[OWN_SCHEMA]),
     Row(
-        sql="CREATE SCHEMA d{n}.x",
+        sql="USE d{n}; CREATE SCHEMA x",
         needs="CREATE on the database",
         setup=[DATABASE],
         grants=["GRANT CREATE ON DATABASE d{n} TO {user}"],

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tailrace.catalog.values.errors import SQLError
+from tailrace.sql.analyze.calls.oids import user_type_oid
 from tailrace.sql.execute.ddl.enum_types import DeclaredType
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
@@ -75,10 +76,9 @@ def test_a_statement_follows_the_type() -> None:
 
 def test_a_declared_type_is_one_of_the_catalog() -> None:
     async def scenario(node: SqlNode) -> None:
-        ((type_id,),) = await node.rows(
-            "SELECT id FROM tailrace_internal.descriptors WHERE name = 'mood'"
-        )
-        assert isinstance(type_id, int)
+        ((oid,),) = await node.rows("SELECT oid FROM pg_type WHERE typname = 'mood'")
+        assert isinstance(oid, int)
+        type_id = oid ^ user_type_oid(0)
         session = node.session()
         declared = (DeclaredType(type_id, False), DeclaredType(type_id, True))
         prepared = await session.prepare("SELECT $1, $2", declared)

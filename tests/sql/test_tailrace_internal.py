@@ -31,10 +31,10 @@ def test_virtual_tables_join_with_everything() -> None:
             await node.sql("CREATE TABLE t (k INT8 PRIMARY KEY, name STRING)")
             await node.sql("INSERT INTO t VALUES (1, 't'), (2, 'other')")
             found = await node.rows(
-                "SELECT t.k, d.version, d.locked FROM t"
-                " JOIN tailrace_internal.descriptors AS d ON d.name = t.name WHERE d.kind = 'table'"
+                "SELECT t.k, l.version, l.live FROM t"
+                " JOIN tailrace_internal.leases AS l ON l.table_name = t.name"
             )
-            assert found == [(1, 1, False)]
+            assert found == [(1, 1, True)]
 
     sim = Simulation(2)
     sim.run(scenario())

@@ -159,10 +159,6 @@ def test_a_stopped_node_does_not_stop_schema_changes(tmp_path: Path) -> None:
         second.send(signal.SIGSTOP)
         first.sql(LOCK)
         first.sql(UNLOCK)
-        version = first.rows("SELECT version FROM tailrace_internal.descriptors WHERE name = 't'")[
-            0
-        ][0]
-        assert version == 3
         second.send(signal.SIGCONT)
         assert second.rows("SELECT v FROM t WHERE k = 1") == [["a"]]
         held = second.rows(
