@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from sqlglot import exp
@@ -78,14 +78,11 @@ def expand_views(statement: Part | WithWrites, relations: Relations) -> Part | W
     for part in parts_of(statement):
         if isinstance(part, Query):
             _refuse_locks(part, relations)
-    if isinstance(statement, WithWrites):
-        steps = [
-            replace(step, statement=_Expansion(relations).of(step.statement))
-            for step in statement.steps
-        ]
-        main = _Expansion(relations).of(statement.main)
-        return replace(statement, steps=tuple(steps), main=main)
-    return _Expansion(relations).of(statement)
+    expansion = _Expansion(relations)
+    if not isinstance(statement, WithWrites):
+        return expansion.of(statement)
+    steps = [replace(step, statement=expansion.of(step.statement)) for step in statement.steps]
+    return replace(statement, steps=tuple(steps), main=expansion.of(statement.main))
 
 
 def _refuse_locks(statement: Query, relations: Relations) -> None:
@@ -106,17 +103,17 @@ class _Expansion:
 
     relations: Relations
     count: int = 0
-    hidden: frozenset[str] = field(default_factory=frozenset)
 
     def of(self, statement: S) -> S:
         """The trees among a statement's parts, and in parts of parts, are copied."""
         ctes = getattr(statement, "ctes", ())
-        self.hidden = frozenset(folded(cte.args["alias"].this) for cte in ctes)
-        return with_parts(statement, exp.Expr, lambda tree: self._tree(copied(tree)))
+        hidden = [folded(cte.args["alias"].this) for cte in ctes]
+        return with_parts(statement, exp.Expr, lambda tree: self._tree(copied(tree), hidden))
 
-    def _tree(self, tree: exp.Expr) -> exp.Expr:
+    def _tree(self, tree: exp.Expr, hidden: Sequence[str] = ()) -> exp.Expr:
+        """The tree without views; `hidden` are the names of parts of WITH that stand before it."""
         for table in list(find_all(tree, exp.Table)):
-            view = self._view(table)
+            view = self._view(table, hidden)
             if view is None:
                 continue
             self.count += 1
@@ -129,7 +126,7 @@ class _Expansion:
                 table.replace(made)
         return tree
 
-    def _view(self, table: exp.Table) -> TableDescriptor | None:
+    def _view(self, table: exp.Table, hidden: Sequence[str]) -> TableDescriptor | None:
         """The view that a table reference means, if it means one."""
         if not isinstance(table.this, exp.Identifier):
             return None
@@ -137,15 +134,12 @@ class _Expansion:
         found = self.relations.get(parts)
         if found is None or found.view is None:
             return None
-        shadowed = len(parts) == 1 and (parts[0] in self.hidden or is_cte(table, parts[0]))
+        shadowed = len(parts) == 1 and (parts[0] in hidden or is_cte(table, parts[0]))
         return None if shadowed else found
 
     def _subquery(self, table: exp.Table, view: TableDescriptor) -> exp.Subquery:
         assert view.view is not None, view
-        query = _Expansion(self.relations)
-        query.count = self.count
-        inner = query._tree(copied(query_of(view)))
-        self.count = query.count
+        inner = self._tree(copied(query_of(view)))
         given = table.args.get("alias")
         own = alias_named(folded(table.this))
         alias = own if given is None else given.copy()

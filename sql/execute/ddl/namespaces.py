@@ -180,7 +180,6 @@ async def comment_on(changer: Changer, statement: CommentOn) -> None:
     """A comment changes no row, so a locked table takes it without being unlocked."""
     named = await changer.found(statement.table, views=True)
     if named.view is not None:
-        await changer.wait_for_room(named)
         await publish(changer, named, _with_comment(named, statement))
         return
     table = await SchemaChangeStatements(changer).prepared(named, unlocks=False)

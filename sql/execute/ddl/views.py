@@ -71,7 +71,6 @@ async def create(changer: Changer, statement: s.CreateView) -> None:
                 f'view "{before.name}" would read itself',
                 hint="Create the new query under another name.",
             )
-        await changer.wait_for_room(before)
         view = replace(before, columns=columns, next_column_id=next_id, view=query)
     await publish(changer, before, view)
 
@@ -169,7 +168,6 @@ async def drop_views(changer: Changer, views: Sequence[TableDescriptor], *, casc
         left |= {reader.id: reader for reader in readers}
         wanted += readers
     for view in left.values():
-        await changer.wait_for_room(view)
         await publish(changer, view, replace(view, state=DescriptorState.DROPPED))
 
 
@@ -186,9 +184,10 @@ async def drop_readers(
 async def publish(
     changer: Changer, before: TableDescriptor | None, changed: TableDescriptor
 ) -> None:
-    """Publishes what a view has become, or a new one."""
+    """Publishes what a view has become when there is room for its next version, or a new one."""
     descriptors, transaction = changer.descriptors, changer.transaction
     if before is not None:
+        await changer.wait_for_room(before)
         changed = replace(changed, version=descriptors.next_version(transaction, before))
     await publish_view(descriptors, transaction, before, changed)
 
@@ -224,7 +223,6 @@ def _refuse_twice(columns: Sequence[ResultColumn], view: ObjectName) -> None:
 
 async def rename(changer: Changer, view: TableDescriptor, name: str) -> None:
     """Gives a view another name. Raises SQLError 42P07."""
-    await changer.wait_for_room(view)
     await _rename_in_readers(changer, view, name)
     await publish(changer, view, replace(view, name=name))
 
@@ -235,7 +233,6 @@ async def _rename_in_readers(changer: Changer, table: TableDescriptor, name: str
     for reader in await _readers(changer, table, None):
         assert reader.view is not None, reader
         text = with_name(reader.view.text, before, (*before[:-1], name))
-        await changer.wait_for_room(reader)
         await publish(changer, reader, replace(reader, view=replace(reader.view, text=text)))
 
 

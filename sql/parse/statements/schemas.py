@@ -19,7 +19,6 @@ from ...syntax.schema_statements import (
     SetIdentity,
 )
 from ...syntax.statement import ObjectName, rows_of
-from ...syntax.trees import unsupported
 from ..cursor import Cursor
 from ..kinds import define_rules, itself, kind, padded, refused, refuses
 from ..queries import parse_tree
@@ -144,12 +143,6 @@ def _comment_on_column(name: ObjectName, text: str | None) -> CommentOn:
 @kind("view_query")
 def _view_query(cursor: Cursor) -> str:
     """The text of a view's query, with blanks in front so that its positions are true."""
-    if [token.text.lower() for token in cursor.tokens[-2:]] == ["check", "option"]:
-        raise unsupported(
-            "WITH CHECK OPTION",
-            cursor.tokens[-1].start + 1,
-            "Views are only read: there is nothing to check.",
-        )
     mark = cursor.index
     if stored_query(cursor).lock is not None:
         raise SQLError("0A000", "a view cannot lock rows", hint="Leave FOR UPDATE out.")
