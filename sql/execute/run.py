@@ -324,9 +324,9 @@ async def _write_plan(
     """Raises SQLError 42501 for the system's tables, which the system writes."""
     plan = await _plan(execution, scope, at, transaction)
     assert not isinstance(plan, SelectPlan), plan
-    for writing in plan.writing if isinstance(plan, WithPlan) else (plan,):
-        if writing.descriptor.id < FIRST_USER_ID:
-            raise SQLError("42501", f'permission denied for table "{writing.descriptor.name}"')
+    for part in plan.parts if isinstance(plan, WithPlan) else (plan,):
+        if not isinstance(part, SelectPlan) and part.descriptor.id < FIRST_USER_ID:
+            raise SQLError("42501", f'permission denied for table "{part.descriptor.name}"')
     return plan
 
 

@@ -216,10 +216,5 @@ class WithPlan:
         """The plans of all parts, in order."""
         return (*(step.plan for step in self.steps), self.main)
 
-    @property
-    def writing(self) -> tuple[InsertPlan | UpdatePlan | DeletePlan, ...]:
-        """The plans of the parts that write, in order."""
-        return tuple(part for part in self.parts if not isinstance(part, SelectPlan))
-
 
 Plan = SelectPlan | InsertPlan | UpdatePlan | DeletePlan | WithPlan

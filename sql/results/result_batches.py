@@ -96,7 +96,8 @@ class ResultBatches:
     """The rows of a result that are still to come.
 
     `ready` are batches that have come already, `rest` computes the others. One task takes them at a
-    time. `row_count` is that of the batches that were taken.
+    time. `row_count` is that of the batches that were taken; they have `ended` where there is
+    nothing more to come, or nobody to take it.
     """
 
     def __init__(
@@ -109,18 +110,13 @@ class ResultBatches:
         self._ready = deque(ready)
         self._rest = rest
         self.waiting = waiting
-        self._ended = False
+        self.ended = False
         self._taking = False
         self._let_go: SQLError | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
         waiting.results.add(self)
         self._wait()
-
-    @property
-    def ended(self) -> bool:
-        """Whether there is nothing more to come, or nobody to take it."""
-        return self._ended
 
     async def next(self) -> pa.Table | None:
         """The next batch, or None at the end. Raises what the statement fails with."""
@@ -143,7 +139,7 @@ class ResultBatches:
         await self._end()
 
     async def _pull(self) -> pa.Table | None:
-        if self._ended:
+        if self.ended:
             return None
         self._stop_waiting()
         assert not self._taking, "two take batches of one result"
@@ -161,15 +157,15 @@ class ResultBatches:
 
     async def _end(self) -> None:
         self._stop_waiting()
-        if not self._ended:
-            self._ended = True
+        if not self.ended:
+            self.ended = True
             self.waiting.results.remove(self)
             await self._rest.aclose()
 
     def _wait(self) -> None:
         self._stop_waiting()
         seconds = self.waiting.results.idle_timeout
-        if seconds and not self._ended:
+        if seconds and not self.ended:
             self._timer = asyncio.get_running_loop().call_later(seconds, self._give_up, seconds)
 
     def _stop_waiting(self) -> None:

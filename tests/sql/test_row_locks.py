@@ -207,6 +207,17 @@ def test_rows_are_locked_beside_a_virtual_table(level: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["", " SKIP LOCKED"])
+def test_an_array_of_many_keys_is_locked(how: str) -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("BEGIN")
+        every = f"SELECT k FROM t WHERE k = ANY ($1::INT8[]) ORDER BY k LIMIT 1 FOR UPDATE{how}"
+        assert (await node.sql(every, list(range(1500)))).fetch_rows() == [(1,)]
+        assert await outcome(node.session(), "SELECT k FROM t FOR UPDATE NOWAIT") == "55P03"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("how", ["", " SKIP LOCKED"])
 def test_clauses_of_one_kind_are_one(how: str) -> None:
     """postgres_fdw writes a clause for each table of a join; here both are one, and one row."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as replaced
 from itertools import chain, islice
 
 from msgspec.structs import replace
@@ -18,6 +19,7 @@ from ....kvlayer.errors import LockUnavailable, RetryableTransaction
 from ....kvlayer.span import Span
 from ....kvlayer.transaction_modes import WhenLocked
 from ....kvlayer.txn import Transaction
+from ...access.key_access import TooManyRows
 from ...access.predicates import bind_predicates
 from ...analyze.given_tables import is_virtual
 from ...analyze.scalars import Bindings
@@ -57,9 +59,13 @@ class _Found:
 async def run_locking(plan: SelectPlan, transaction: Transaction, bindings: Bindings) -> Result:
     """The rows of a locking query, locked. Raises SQLError 55P03 where it may not wait."""
     assert plan.locking is not None, plan
+    seeing = replace(bindings, when_locked=plan.locking.when_locked)
+    locking = _Locking(plan, plan.locking, transaction, seeing)
     try:
-        seeing = replace(bindings, when_locked=plan.locking.when_locked)
-        return await _Locking(plan, plan.locking, transaction, seeing).run()
+        try:
+            return await locking.run()
+        except TooManyRows:  # of an array; nothing is locked yet
+            return await replaced(locking, plan=replaced(plan, native=None)).run()
     except LockUnavailable as error:
         raise lock_unavailable(error, [table.name for table in plan.locking.tables]) from error
 
