@@ -1,4 +1,4 @@
-"""pg_proc and pg_operator list what expressions have."""
+"""pg_proc, pg_operator and pg_cast list what expressions have."""
 
 from __future__ import annotations
 
@@ -56,13 +56,23 @@ def test_all_of_them_are_of_pg_catalog_and_have_ids_of_their_own() -> None:
     run(scenario)
 
 
-def test_operators_are_listed_by_their_types() -> None:
+def test_operators_and_casts_are_listed_by_their_types() -> None:
     async def scenario(node: SqlNode) -> None:
         assert await node.rows(
             "SELECT format_type(oprleft, NULL), format_type(oprright, NULL), "
             "format_type(oprresult, NULL) FROM pg_operator WHERE oprname = '~' ORDER BY 1"
         ) == [("text", "text", "boolean")]
-        assert await node.rows("SELECT * FROM pg_cast") == []
+        casts = (
+            "SELECT castcontext FROM pg_cast WHERE castsource = '{}'::regtype "
+            "AND casttarget = '{}'::regtype"
+        )
+        for source, target, context in (
+            ("bigint", "numeric", "i"),
+            ("numeric", "bigint", "a"),
+            ("bigint", "boolean", "e"),
+        ):
+            assert await node.rows(casts.format(source, target)) == [(context,)]
+        assert await node.rows(casts.format("date", "bigint")) == []
 
     run(scenario)
 

@@ -83,5 +83,7 @@ def test_settings_say_where_their_values_are_from() -> None:
         assert await node.rows(asked) == [("0", "default", "0", "0", "user")]
         await node.sql("SET lock_timeout = '5s'")
         assert await node.rows(asked) == [("5s", "session", "0", "0", "user")]
+        each = "SELECT current_setting(s.name) FROM pg_settings s WHERE s.name = 'lock_timeout'"
+        assert await node.rows(each) == [("5s",)]
 
     run(scenario)

@@ -1,8 +1,7 @@
 """The tables of pg_catalog that are always empty: clients join them.
 
 There are no triggers, policies, partitions, subscriptions, foreign servers, large objects,
-extensions or searches of text; and how aggregates and indexes are built, and what is cast to what,
-is not told.
+extensions or searches of text; and how aggregates and indexes are built is not told.
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ pg_available_extension_versions 53
     name version installed:b superuser:b trusted:b relocatable:b schema requires:S comment
 pg_available_extensions 54
     name default_version installed_version comment
-pg_cast 55
-    oid:o castsource:o casttarget:o castfunc:o castcontext:c castmethod:c
 pg_conversion 56
     oid:o conname connamespace:o conowner:o conforencoding:i contoencoding:i conproc
     condefault:b

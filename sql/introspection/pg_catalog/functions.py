@@ -1,4 +1,4 @@
-"""pg_proc and pg_operator: the functions and operators that expressions have.
+"""pg_proc, pg_operator, pg_cast: the functions, operators and casts that expressions have.
 
 They are those by whose signatures calls are checked (`sql.lower`). INT2 and INT4 are computed
 with as INT8, and VARCHAR and CHAR as TEXT, so there is one of each where PostgreSQL has several;
@@ -17,7 +17,7 @@ from ...analyze.calls.oids import derived, user_oid
 from ...analyze.types.conversions import CASTS
 from ...builtins.known_functions import ELSEWHERE, FUNCTIONS, WINDOWS
 from ...builtins.session_functions import SESSION_FUNCTIONS
-from ...builtins.signatures import OPERATORS, Signature
+from ...builtins.signatures import IMPLICIT_CASTS, NUMBERS, OPERATORS, Signature
 from ...builtins.type_names import ALL_ROWS, TYPE_ROWS, TypeRow
 from ..virtual_table import PG_CATALOG, TAILRACE_INTERNAL, IntrospectionContext, Rows
 
@@ -155,3 +155,32 @@ async def operator_rows(context: IntrospectionContext) -> Rows:
             derived("operator", sign, left, right), sign, NAMESPACE, owner, "b",
             sign == "=", sign == "=", left, right, result, 0, 0, None, None, None,
         )  # fmt: skip
+
+
+FIRST_CAST = 10_000
+"""Ids below 16,384 are of built-in objects, which no dump has."""
+
+
+@PG_CATALOG.table("""pg_cast 55
+    oid:o castsource:o casttarget:o castfunc:o castcontext:c castmethod:c""")
+async def cast_rows(context: IntrospectionContext) -> Rows:
+    """Rows of pg_cast, without those to and from text, which every type has there and here."""
+    oid = FIRST_CAST
+    for source, targets in CASTS.items():
+        for target in sorted(targets - {source}, key=lambda kind: kind.value):
+            pair = TYPE_ROWS[source].oid, TYPE_ROWS[target].oid
+            yield (oid, *pair, 0, _context(source, target), "f")
+            oid += 1
+
+
+def _context(source: TypeKind, target: TypeKind) -> str:
+    """Implicitly, for what is written into a column, or only where a cast is written."""
+    if target in IMPLICIT_CASTS.get(source, ()):
+        return "i"
+    return "a" if any(source in kinds and target in kinds for kinds in _ASSIGNED) else "e"
+
+
+_ASSIGNED = (
+    NUMBERS,
+    (TypeKind.DATE, TypeKind.TIME, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ),
+)

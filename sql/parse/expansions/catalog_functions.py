@@ -155,6 +155,13 @@ def _letter(name: exp.Column, subscripts: list[exp.Expr]) -> exp.Expr | None:
     )
 
 
+_SETTING_OF_ROW = registered_names.query(
+    "coalesce((SELECT min(_s.setting) FROM pg_catalog.pg_settings AS _s "
+    "WHERE lower(_s.name) = lower($1)), CASE WHEN $2 THEN NULL "
+    """ELSE error('42704|unrecognized configuration parameter "' || $1 || '"') END)"""
+)
+
+
 _SET_OF_ROW = registered_names.query(
     "CASE WHEN $1 IS NULL THEN NULL "
     "ELSE error('0A000|set_config takes constants and parameters, no columns') END"
@@ -163,9 +170,9 @@ _SET_OF_ROW = registered_names.query(
 
 
 def _of_rows(call: exp.Anonymous) -> registered_names.Make | None:
-    """`set_config(s.name, …)`, which is of constants elsewhere."""
-    named = call.name.lower() == "set_config" and call.find(exp.Column) is not None
-    return _SET_OF_ROW if named else None
+    """`current_setting(s.name)` and `set_config(s.name, …)`, which are of constants elsewhere."""
+    made = {"current_setting": _SETTING_OF_ROW, "set_config": _SET_OF_ROW}.get(call.name.lower())
+    return None if made is None or call.find(exp.Column) is None else made
 
 
 def _rows(table: exp.Table, function: str) -> exp.Expr | None:
