@@ -48,15 +48,13 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     age(timestamp|timestamptz) interval
     age(timestamp, timestamp) interval
     age(timestamptz, timestamptz) interval
-    isfinite(date|timestamp|timestamptz|interval) bool
+    isfinite(date|timestamp|timestamptz) bool
     clock_timestamp statement_timestamp transaction_timestamp() timestamptz
     to_char(timestamp|timestamptz|interval|numeric|int8|float4|float8, text) text
     to_timestamp(float8) timestamptz
     timezone(text|interval, timestamp) timestamptz
     timezone(text|interval, timestamptz) timestamp
 
-    enum_first enum_last(enum) same
-    enum_range(enum) range
 
     array_append array_remove(array, element) array
     array_prepend(element, array) array

@@ -51,7 +51,7 @@ from .query.reading import run_select
 from .query.result_shape import check_columns_same, plain_columns
 from .query.streaming import stream_select
 from .write.dml import DML, evaluating, one_phase_applies, result_of, run_together, run_whole
-from .write.sequences import DrawnValues, SequencesOfUser, SessionSequences
+from .write.sequences import DrawnValues, SequencesOfUser
 from .write.steps import TooWide
 
 
@@ -91,7 +91,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     lock_timeout: float | None = None
     variables: SessionVariables = field(default_factory=SessionVariables)
     trace: Trace | None = None
-    sequences: SessionSequences = field(default_factory=SessionSequences)
+    current_values: dict[int, int] = field(default_factory=dict)
     generators: Generators | None = None
     """Generators of default values, where they are not the node's."""
     now: Timestamp | None = None
@@ -131,7 +131,7 @@ async def _run_drawing(execution: Execution, opened: OpenTransaction | None) -> 
     drawn = DrawnValues(
         _bindings(execution, now),
         SequencesOfUser(execution.services, user, database, transaction, reads_only=reads_only),
-        execution.sequences,
+        execution.current_values,
     )
     whole = replace(execution.invocation, streamed=False)
     drawing = replace(execution, generators=drawn, invocation=whole)

@@ -114,8 +114,6 @@ def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
         return times.clock(name)
     if name == "cardinality":
         return exp.cast(plain("len", *given), "BIGINT")
-    if name == "isfinite" and types.kind(given[0]) is TypeKind.INTERVAL:
-        return duckdb("CASE WHEN :x IS NOT NULL THEN true END", x=given[0])
     made = _FUNCTIONS.get(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
     if made is None:
         return None

@@ -178,7 +178,7 @@ def _ahead(statement: s.FetchCursor, rows: ForwardRows) -> tuple[int | None, int
             "cursor can only scan forward",
             hint="Declare it again to begin anew; ORDER BY … DESC reads from the end.",
         )
-    return (1, count - 1) if statement.single else (count, 0)
+    return (1, count - 1) if statement.absolute else (count, 0)
 
 
 def _lives(cursor: _Declared, opened: OpenTransaction | None) -> bool:

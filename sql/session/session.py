@@ -34,7 +34,6 @@ from ..execute.query.result_shape import check_columns_same, known_columns
 from ..execute.run import Execution, Invocation, run_explain, run_planned
 from ..execute.write.copy import CopyIn, begin_copy, copy_refused
 from ..execute.write.dml import Apart
-from ..execute.write.sequences import SessionSequences
 from ..parse import ParsedText
 from ..results.errors import told_of
 from ..results.results import ClosedOnError, Result, ResultColumn
@@ -84,7 +83,7 @@ class Session:
         share = services.write_shares.of_session(user)
         self._transactions = SessionTransactions(services, self.variables, share)
         self._turn = SessionTurn(self.variables, partial(_asker, ref(self)), share)
-        self._sequences = SessionSequences()
+        self._current_values: dict[int, int] = {}  # drawn last, by the ids of sequences
         self.prepared_names = PreparedNames(self._preparing, self._run_prepared)
         self.cursors = Cursors(
             lambda: self._open, self._run_text, services.waiting_results.of(user)
@@ -538,7 +537,7 @@ class Session:
             process_id=self.activity.process_id,
             text_began_us=self.activity.text_began_us,
             lock_timeout=standing.lock_timeout,
-            sequences=self._sequences,
+            current_values=self._current_values,
             variables=self.variables,
             calls=self._calls,
         )
@@ -589,7 +588,7 @@ class Session:
         if target in ("DISCARD ALL", "DISCARD TEMP"):
             await drop_all(self._services, self._turn.temporary)
         if target in ("DISCARD ALL", "DISCARD SEQUENCES"):
-            self._sequences = SessionSequences()
+            self._current_values = {}
         return Result(tag=target)
 
     async def _act_as(self, statement: ActAs) -> Result:

@@ -104,15 +104,12 @@ class DeclareCursor(NamedStatement):
 
 
 class Direction(Syntax):
-    """The next `count` rows, or all of them where it is None. With `single` the one row that is so
-    far ahead, or that has this number of all where it is `absolute`. What is below 1 lies behind.
-    """
+    """The next `count` rows, or all of them where it is None; the one row that has this number of
+    all where it is `absolute`. What is below 1 lies behind."""
 
     grammar = (
         "NEXT",
-        ("FIRST", {"single": True, "absolute": True}),
-        ("ABSOLUTE count:count", {"single": True, "absolute": True}),
-        ("RELATIVE count:count", {"single": True}),
+        ("ABSOLUTE count:count", {"absolute": True}),
         ("ALL", {"count": None}),
         ("FORWARD ALL", {"count": None}),
         "FORWARD count:count",
@@ -122,7 +119,6 @@ class Direction(Syntax):
         "count:count",
     )
     count: int | None = 1
-    single: bool = False
     absolute: bool = False
 
 

@@ -265,9 +265,6 @@ class Types:
             case "date_trunc":
                 moment = self.of(operands[1])
                 return TIMESTAMPTZ if moment == DATE else moment
-            case "enum_range":
-                found = self.of(operands[0])
-                return None if found is None else array_of(found)
         return chosen.result
 
     def _rounded(

@@ -509,41 +509,32 @@ async def run_truncation(
     together = any(set(table.referenced_by) - {table.id} for table in tables)
     left = tables
     if together or locked or statement.within:
-        left = [table for table in tables if not await _delete(changer, table)]
-    if left and together:
-        raise SQLError(
-            "54000",
-            f'table "{left[0].name}" has more than {DELETED_ROWS_MAX} rows, which foreign keys '
-            "refer to",
-            hint="Drop the foreign keys, or delete the rows in parts.",
-        )
-    if left and locked:
-        raise locked_error(locked[0])
-    notices = [f'truncate cascades to table "{table.name}"' for table in others]
-    if left and statement.within:
-        notices += [
-            f'table "{table.name}" has more than {DELETED_ROWS_MAX} rows: it is emptied behind '
-            "COMMIT, and the transaction sees them until then"
-            for table in left
-        ]
-    return left, "; ".join(notices) or None
+        left = []
+        for table in tables:
+            await _delete(changer, table)
+    cascades = [f'truncate cascades to table "{table.name}"' for table in others]
+    return left, "; ".join(cascades) or None
 
 
-async def _delete(changer: Changer, found: TableDescriptor) -> bool:
-    """Deletes the rows of a table, unless they are too many for that."""
+async def _delete(changer: Changer, found: TableDescriptor) -> None:
+    """Deletes the rows of a table. Raises SQLError 54000 where they are too many for that."""
     transaction = changer.transaction
     table = found
     if found.id not in changed_tables(transaction):
         table = await changer.scope.table(found.id, transaction.read_timestamp)
     rows = await transaction.scan(table.primary_span, limit=DELETED_ROWS_MAX + 1)
     if len(rows) > DELETED_ROWS_MAX:
-        return False
+        raise SQLError(
+            "54000",
+            f'table "{table.name}" has more than {DELETED_ROWS_MAX} rows, which TRUNCATE would '
+            "delete one by one",
+            hint="Truncate it alone, outside of a transaction, or delete the rows in parts.",
+        )
     codec = RowRules.of(table).codec
     for start in range(0, len(rows), SLICE_ROWS):
         keys = [key for key, _ in rows[start : start + SLICE_ROWS]]
         await Mutation(codec, deletes=keys).apply_in(transaction)
         await asyncio.sleep(0)
-    return True
 
 
 def _referred_to(table: TableDescriptor, referrer: TableDescriptor) -> SQLError:

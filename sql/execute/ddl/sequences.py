@@ -156,7 +156,7 @@ def changed_options(before: SequenceOptions | None, change: s.SequenceChange) ->
                 return int(value)
         return otherwise
 
-    increment, cache = option("increment", 1), option("cache", 1)
+    increment = option("increment", 1)
     if increment == 0:
         raise SQLError("22023", "INCREMENT must not be zero", position=change.position)
     rising = increment > 0
@@ -174,15 +174,16 @@ def changed_options(before: SequenceOptions | None, change: s.SequenceChange) ->
             position=change.position,
         )
     _refuse_outside("START", start, minimum, maximum, change)
-    if cache < 1:
-        raise SQLError("22023", f"CACHE ({cache}) must be greater than zero")
+    if change.cache not in (None, 1):
+        hint = "Leave it out: a statement draws at once what its rows need."
+        raise SQLError("0A000", "CACHE of sequences is not offered", hint=hint)
     return SequenceOptions(
         start=start,
         increment=increment,
         minimum=minimum,
         maximum=maximum,
         cycle=bool(option("cycle", False)),
-        cache=cache,
+        cache=1,
     )
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from msgspec.structs import replace
@@ -223,38 +223,22 @@ class SequencesOfUser(StoredSequences):
         return table if any(column.identity is not None for column in columns) else None
 
 
-@dataclass(slots=True)
-class SessionSequences:
-    """The values that a session has drawn: the last of each sequence."""
-
-    current: dict[int, int] = field(default_factory=dict)
-    _kept: dict[int, tuple[int, list[int]]] = field(default_factory=dict)
-    """Values drawn in advance, by sequence, with the sequence's version. CACHE says how many."""
-
-    def take(self, sequence: SequenceDescriptor) -> list[int]:
-        """The values drawn in advance; none where the sequence was altered since."""
-        version, values = self._kept.pop(sequence.id, (0, []))
-        return values if version == sequence.version else []
-
-    def keep(self, sequence: SequenceDescriptor, values: list[int]) -> None:
-        self._kept[sequence.id] = (sequence.version, values)
-
-
 class DrawnValues:
-    """The generators of one statement: those of its bindings, and the values it draws."""
+    """The generators of one statement: those of its bindings, and the values it draws. `current`
+    are the values that its session has drawn last, by the ids of their sequences."""
 
     def __init__(
         self,
         bindings: Bindings,
         store: StoredSequences,
-        session: SessionSequences | None = None,
+        current: dict[int, int] | None = None,
     ) -> None:
         assert bindings.generators is not None, bindings
         self._bindings = bindings
         base = bindings.generators  # which draws what no sequence does
         self.uuid, self.rowid, self.random = base.uuid, base.rowid, base.random
         self._store = store
-        self._session = session or SessionSequences()
+        self._current = {} if current is None else current
         self._known: dict[str, SequenceDescriptor] = {}
         self._answers: dict[Request, list[object]] = {}
         self._left: dict[Request, Iterator[object]] = {}
@@ -263,19 +247,19 @@ class DrawnValues:
     def ask(self, request: Request) -> object:
         function, name, given = request
         if function == "currval":
-            return self._current(request)
+            return self._drawn_last(request)
         for answer in self._left.get(request, ()):
             if function == "nextval" or (given is not None and given[1]):
                 assert isinstance(answer, int), request
-                self._session.current[self._known[name].id] = answer
+                self._current[self._known[name].id] = answer
             return answer
         raise ValueNeeded(request)
 
-    def _current(self, request: Request) -> int:
+    def _drawn_last(self, request: Request) -> int:
         sequence = self._known.get(request[1])
         if sequence is None:
             raise ValueNeeded(request)
-        value = self._session.current.get(sequence.id)
+        value = self._current.get(sequence.id)
         if value is None:
             raise SQLError(
                 "55000", f'currval of sequence "{sequence.name}" is not yet defined in this session'
@@ -308,31 +292,24 @@ class DrawnValues:
         if given is not None:
             value, called = given
             await self._store.set_value(sequence, value, called=called)
-            self._session.take(sequence)
             answers.append(value)
         elif function == "nextval":
-            drawn = self._session.take(sequence)
-            enough = 0 if drawn else max(enough, sequence.options.cache)
-            while len(drawn) < enough:
-                count = min(enough - len(drawn), DRAWN_AT_ONCE_MAX)
-                drawn += await self._store.draw(sequence, count)
-            answers += drawn
+            enough += len(answers)
+            while len(answers) < enough:
+                count = min(enough - len(answers), DRAWN_AT_ONCE_MAX)
+                answers += await self._store.draw(sequence, count)
 
     async def _computed(self, text: str, count: int) -> Sequence[object]:
         """More values of an expression, with draws of its own."""
-        inner = DrawnValues(self._bindings, self._store, self._session)
+        inner = DrawnValues(self._bindings, self._store, self._current)
         drawing = replace(self._bindings, generators=inner)
         return await inner.run(lambda: computed_values(text, count, drawing))
 
     async def _give_back(self) -> None:
         for (function, name, _), rest in self._left.items():
             left = cast(list[int], [*rest])
-            if not left or function != "nextval":
-                continue
-            sequence = self._known[name]
-            if sequence.options.cache > 1:
-                self._session.keep(sequence, left)
-            else:
+            if left and function == "nextval":
+                sequence = self._known[name]
                 await self._store.give_back(sequence, _unbroken(left, sequence.options.increment))
         self._answers.clear()
 

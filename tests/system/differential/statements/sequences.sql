@@ -114,7 +114,7 @@ EXECUTE q(NULL);
 DEALLOCATE p;
 EXECUTE p(1);
 CREATE SEQUENCE row_ids;
-CREATE SEQUENCE tens INCREMENT 10 CACHE 20;
+CREATE SEQUENCE tens INCREMENT 10;
 CREATE TABLE letters (id INT8 PRIMARY KEY, v TEXT, n INT8);
 INSERT INTO letters SELECT nextval('row_ids'), v FROM (VALUES ('a'), ('b'), ('c')) w (v) ORDER BY v;
 SELECT nextval('row_ids'), id FROM letters ORDER BY id DESC;
