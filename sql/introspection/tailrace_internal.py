@@ -6,6 +6,7 @@ what functions of PostgreSQL look up.
 
     pg_relation_size('orders')          the rows of a table, or the entries of an index, in `sizes`
     pg_total_relation_size('orders')    with its indexes
+    'orders'::regclass                  a row of `spellings`: class, orders, 104
 
 Timestamps are the store's own (INT8), as `AS OF SYSTEM TIME $1` takes them. Sizes are of all
 versions that garbage collection has left, before the engine compresses them; they are NULL where
@@ -14,7 +15,7 @@ the store is in another process, and where it does not know.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...catalog.descriptors.elements import ElementState
@@ -32,16 +33,21 @@ from ...catalog.schema_change.job import JOB_KIND
 from ...catalog.schema_change.payload import decode_change, decode_progress
 from ...catalog.schema_change.status import status_of
 from ...catalog.store.lease_rows import LEASES, SESSIONS
+from ...catalog.values.column_types import Datum
 from ...changefeed import JobSummary
 from ...kvlayer.clock import MAX_TIMESTAMP, format_timestamp
 from ...kvlayer.keys import index_span
 from ...kvlayer.ranges import RangedStore
 from ...kvlayer.span import Span
-from ..analyze.calls.oids import index_oid
+from ..analyze.calls.oids import index_oid, user_array_oid, user_type_oid
+from ..builtins.type_names import ALL_ROWS
 from ..results.as_of import datetime_of
 from ..results.results import Row, result_columns
 from ..runtime.services import sees
 from . import described
+from .pg_catalog.namespaces import namespace_rows
+from .pg_catalog.relations import class_rows
+from .type_rows import user_types
 from .virtual_table import TAILRACE_INTERNAL, IntrospectionContext, Rows
 
 
@@ -217,6 +223,47 @@ async def _bytes(context: IntrospectionContext, span: Span) -> int | None:
 def _total(sizes: Sequence[int | None]) -> int | None:
     known = [size for size in sizes if size is not None]
     return sum(known) if len(known) == len(sizes) else None
+
+
+VISIBLE = ("pg_catalog", "public")
+"""Schemas whose relations need no prefix."""
+
+
+@TAILRACE_INTERNAL.table("spellings 40 kind name oid:i")
+async def spelling_rows(context: IntrospectionContext) -> Rows:
+    namespaces: dict[Datum, str] = {row[0]: str(row[1]) async for row in namespace_rows(context)}
+    named: list[Row] = [("namespace", name, oid) for oid, name in namespaces.items()]
+    async for row in class_rows(context):
+        oid, name, schema = row[0], str(row[1]), namespaces[row[2]]
+        named += [("class", spelled, oid) for spelled in _qualified(schema, name)]
+        named.append(("class", f"{context.database}.{schema}.{name}", oid))
+    named += await _types(context, namespaces)
+    numbered = dict.fromkeys((kind, str(oid), oid) for kind, _, oid in named)
+    for row in (*named, *numbered):
+        yield row
+
+
+def _qualified(schema: str, name: str) -> Iterator[str]:
+    if schema in VISIBLE:
+        yield name
+    yield f"{schema}.{name}"
+
+
+async def _types(context: IntrospectionContext, schemas: dict[Datum, str]) -> list[Row]:
+    found: list[Row] = []
+    for row in ALL_ROWS:
+        for word in (*dict.fromkeys((row.name, row.words)), f"pg_catalog.{row.name}"):
+            found.append(("type", word, row.oid))
+            found += [("type", f"{word}[]", row.array)] if row.array else []
+        if not row.array:
+            continue
+        found += [("type", name, row.array) for name in _qualified("pg_catalog", f"_{row.name}")]
+    for type in await user_types(context):
+        schema, array = schemas[type.schema_id], user_array_oid(type.id)
+        for word in _qualified(schema, type.name):
+            found += [("type", word, user_type_oid(type.id)), ("type", f"{word}[]", array)]
+        found += [("type", name, array) for name in _qualified(schema, f"_{type.name}")]
+    return found
 
 
 @TAILRACE_INTERNAL.table("sequences 7 oid:i last_value:i is_called:b")

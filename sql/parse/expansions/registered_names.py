@@ -105,34 +105,10 @@ CASE WHEN strpos(CAST($1 AS TEXT), '"') > 0
     THEN replace(replace(CAST($1 AS TEXT), ' . ', '.'), '"', '')
     ELSE lower(CAST($1 AS TEXT)) END
 """
-_IDS = {
-    "regclass": f"""
-SELECT min(_n.oid) FROM pg_catalog.pg_class AS _n
-JOIN pg_catalog.pg_namespace AS _w ON _w.oid = _n.relnamespace
-WHERE {_FOLDED} IN (
-    CASE WHEN _w.nspname IN ('public', 'pg_catalog') THEN _n.relname END,
-    _w.nspname || '.' || _n.relname, CAST(_n.oid AS TEXT),
-    current_database() || '.' || _w.nspname || '.' || _n.relname)
-""",
-    "regtype": f"""
-SELECT min(_n.oid) FROM (
-    SELECT _t.oid, _t.typname AS name, CASE _s.nspname WHEN 'public' THEN '' WHEN 'pg_catalog'
-        THEN '' ELSE _s.nspname || '.' END AS place, _s.nspname || '.' AS schema,
-        CASE WHEN _t.typcategory = 'A' AND _t.typelem <> 0 THEN substr(_t.typname, 2)
-            ELSE _t.typname END AS element,
-        CASE WHEN _t.typcategory = 'A' AND _t.typelem <> 0 THEN '[]' ELSE '' END AS marks
-    FROM pg_catalog.pg_type AS _t
-    JOIN pg_catalog.pg_namespace AS _s ON _s.oid = _t.typnamespace
-) AS _n
-WHERE {_FOLDED} IN (
-    place || name, schema || name, place || element || marks, schema || element || marks,
-    CASE element {_WORDS} END || marks, CAST(_n.oid AS TEXT))
-""",
-    "regnamespace": "SELECT min(_n.oid) FROM pg_catalog.pg_namespace AS _n "
-    f"WHERE {_FOLDED} IN (_n.nspname, CAST(_n.oid AS TEXT))",
-}
-"""The id of a name, or of an id as text."""
-
+_SPELLED = """
+SELECT min(_n.oid) FROM tailrace_internal.spellings AS _n
+WHERE _n.kind = '{kind}' AND _n.name = {folded}
+"""
 _MISSING = {
     "regclass": "42P01|relation",
     "regtype": "42704|type",
@@ -140,12 +116,16 @@ _MISSING = {
 }
 
 
+def _id_of(name: str) -> str:
+    return _SPELLED.format(kind=name.removeprefix("reg"), folded=_FOLDED)
+
+
 def _checked_id_of(name: str) -> str:
     unknown = f"""error('{_MISSING[name]} "' || CAST($1 AS TEXT) || '" does not exist')"""
-    return f"coalesce(({_IDS[name]}), {unknown})"
+    return f"coalesce(({_id_of(name)}), {unknown})"
 
 
-TO_REGISTERED: dict[str, Make] = {f"to_{name}": query(text) for name, text in _IDS.items()}
+TO_REGISTERED: dict[str, Make] = {f"to_{name}": query(_id_of(name)) for name in _NAMES}
 _CHECKED = {name: query(_checked_id_of(name)) for name in _NAMES}
 _NAMED = {name: query(text) for name, text in _NAMES.items()}
 REGISTERED = (
