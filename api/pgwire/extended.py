@@ -367,7 +367,7 @@ class Extended:
         """Carries out MOVE of a portal, which `Cursor.forward` of asyncpg sends. Raises SQLError
         55000 where the portal has no rows, or they lie behind."""
         portal, count = self._portals[statement.name], statement.count
-        if statement.single or (count is not None and count < 1):
+        if statement.absolute or (count is not None and count < 1):
             raise SQLError("55000", "cursor can only scan forward")
         if portal.result is None:
             await self._start(portal, executes_left=0)

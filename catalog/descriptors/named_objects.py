@@ -22,14 +22,15 @@ class TypeDescriptor(SchemaObject):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceOptions:
-    """The options of a sequence. `minimum` ≤ `start` ≤ `maximum`, and `increment` is not zero."""
+    """The options of a sequence. `minimum` ≤ `start` ≤ `maximum`, and `increment` is not zero.
+    `cache` is not obeyed; older versions stored more than one."""
 
     start: int
     increment: int
     minimum: int
     maximum: int
     cycle: bool
-    cache: int
+    cache: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)

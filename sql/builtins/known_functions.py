@@ -48,7 +48,6 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     age(timestamp|timestamptz) interval
     age(timestamp, timestamp) interval
     age(timestamptz, timestamptz) interval
-    isfinite(date|timestamp|timestamptz) bool
     clock_timestamp statement_timestamp transaction_timestamp() timestamptz
     to_char(timestamp|timestamptz|interval|numeric|int8|float4|float8, text) text
     to_timestamp(float8) timestamptz

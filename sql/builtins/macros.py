@@ -206,9 +206,9 @@ MACROS: dict[str, str] = {
     "quote_nullable": f"(s) AS CASE WHEN s IS NULL THEN 'NULL' ELSE {_QUOTE_LITERAL} END",
     "string_to_array": f"(s, d) AS {_SPLIT}, "
     f"(s, d, n) AS list_transform({_SPLIT}, lambda e: nullif(e, n))",
+    "cardinality": "(a) AS CAST(len(a) AS BIGINT)",
     "mod": "(a, b) AS a % b",
-    "power": _POWER,
-    "pow": _POWER,
+    **dict.fromkeys(("power", "pow"), _POWER),
     "sqrt": "(x) AS CASE WHEN x < 0 "
     "THEN error('2201F|cannot take square root of a negative number') ELSE sqrt(x) END",
     "ln": _POSITIVE.format(function="ln"),

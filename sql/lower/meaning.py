@@ -112,8 +112,6 @@ def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
     name, given = node.name.lower(), list(node.expressions)
     if name in times.CLOCKS and not given:
         return times.clock(name)
-    if name == "cardinality":
-        return exp.cast(plain("len", *given), "BIGINT")
     made = _FUNCTIONS.get(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
     if made is None:
         return None

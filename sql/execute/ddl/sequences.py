@@ -176,14 +176,13 @@ def changed_options(before: SequenceOptions | None, change: s.SequenceChange) ->
     _refuse_outside("START", start, minimum, maximum, change)
     if change.cache not in (None, 1):
         hint = "Leave it out: a statement draws at once what its rows need."
-        raise SQLError("0A000", "CACHE of sequences is not offered", hint=hint)
+        raise unsupported("CACHE of sequences", change.position, hint)
     return SequenceOptions(
         start=start,
         increment=increment,
         minimum=minimum,
         maximum=maximum,
         cycle=bool(option("cycle", False)),
-        cache=1,
     )
 
 

@@ -150,13 +150,14 @@ async def _values_mutation(
 ) -> Mutation:
     """The rows of VALUES, and those that runs with further parameters add."""
     rules = RowRules.of(plan.descriptor)
-    rows: Sequence[Row] = await in_slices_where(
-        plan.row_count > SLICE_ROWS, lambda: _values(plan, bindings)
-    )
-    if further:
-        rows = [*rows, *(row for each in further for row in _values(plan, each))]
-    if not rules.plain:
-        rows = await rules.complete_all(rows, bindings)
+    made = await in_slices_where(plan.row_count > SLICE_ROWS, lambda: _values(plan, bindings))
+    for place, each in enumerate(further):
+        try:
+            made += _values(plan, each)
+        except ValueNeeded as needed:
+            needed.wanted *= len(further) - place
+            raise
+    rows = made if rules.plain else await rules.complete_all(made, bindings)
     mutation = await sliced(rows, lambda: encoded(rules, rows))
     _finish_insert(plan, mutation)
     return mutation
@@ -166,18 +167,22 @@ def _values(plan: InsertPlan, bindings: Bindings) -> list[Row]:
     """The rows of VALUES. They are converted to their columns' types later, which says which one
     it is not of."""
     rows: list[Row] = []
-    for row in in_steps(plan.rows):
-        rows.append(tuple([scalar.evaluate((), bindings) for scalar in row]))  # type: ignore[misc]
-    constants = plan.constants
-    if constants is None:
-        return rows
     columns: list[Sequence[Datum]] = []
-    for place, default in enumerate(constants.defaults):
-        given = constants.columns.get(place)
-        if given is None:
-            steps = in_steps(range(constants.row_count))
-            given = [default.evaluate((), bindings) for _ in steps]  # type: ignore[misc]
-        columns.append(given)
+    try:
+        for row in in_steps(plan.rows):
+            rows.append(tuple([one.evaluate((), bindings) for one in row]))  # type: ignore[misc]
+        constants = plan.constants
+        if constants is None:
+            return rows
+        for place, default in enumerate(constants.defaults):
+            given = constants.columns.get(place)
+            if given is None:
+                steps = in_steps(range(constants.row_count))
+                given = [default.evaluate((), bindings) for _ in steps]  # type: ignore[misc]
+            columns.append(given)
+    except ValueNeeded as needed:
+        needed.wanted = len(plan.rows) - len(rows) or plan.row_count - len(rows)
+        raise
     return rows + list(zip(*columns, strict=True))
 
 
@@ -381,16 +386,20 @@ def _changed_rows(
             if isinstance(scalar.evaluate, SlotValue):
                 scalar.evaluate.check(bindings)
     changed: list[Row] = []
-    for number, (_, row) in enumerate(in_steps(rows)):
-        values: list[Datum] = list(row)
-        for assignment in plan.assignments:
-            if assignment.scalar is not None:
-                value = assignment.scalar.evaluate(row, bindings)
-            else:
-                assert assignment.computed is not None, assignment
-                value = computed[number][assignment.computed]
-            values[assignment.place] = value  # type: ignore[call-overload]
-        changed.append(tuple(values))
+    try:
+        for number, (_, row) in enumerate(in_steps(rows)):
+            values: list[Datum] = list(row)
+            for assignment in plan.assignments:
+                if assignment.scalar is not None:
+                    value = assignment.scalar.evaluate(row, bindings)
+                else:
+                    assert assignment.computed is not None, assignment
+                    value = computed[number][assignment.computed]
+                values[assignment.place] = value  # type: ignore[call-overload]
+            changed.append(tuple(values))
+    except ValueNeeded as needed:
+        needed.wanted = len(rows) - len(changed)
+        raise
     return changed
 
 

@@ -10,10 +10,9 @@ durable before anybody sees it. So the functions answer from what the statement 
 *drawn* already; where that is not enough they raise `ValueNeeded`, the values are drawn, and the
 statement is evaluated anew, with the same answers as far as it came:
 
-    INSERT INTO t SELECT of three rows     needs 1, draws it   needs 2, draws two   1, 2, 3
+    INSERT INTO t SELECT of three rows     needs three, draws them   1, 2, 3
 
-What was drawn too many is given back where nobody has drawn since. Defaults that DuckDB computes
-are drawn in the same way.
+What was drawn too many is a gap. Defaults that DuckDB computes are drawn in the same way.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -101,19 +100,6 @@ class StoredSequences:
             return values
 
         return await self._write(sequence, work)
-
-    async def give_back(self, sequence: SequenceDescriptor, values: Sequence[int]) -> None:
-        """The values drawn last and not used; where others were drawn since, they are lost."""
-
-        async def work(transaction: Transaction) -> None:
-            last, called = await _value(transaction, sequence)
-            if called and last == values[-1]:
-                before = values[0] - sequence.options.increment
-                inside = sequence.options.minimum <= before <= sequence.options.maximum
-                state = (before, True) if inside else (values[0], False)
-                await transaction.put([sequence.key], [encode_value(state)])
-
-        await self._write(sequence, work)
 
     async def set_value(self, sequence: SequenceDescriptor, value: int, *, called: bool) -> None:
         """Raises SQLError 22003 for a value that the sequence never has."""
@@ -271,12 +257,9 @@ class DrawnValues:
         while True:
             self._left = {request: iter(found) for request, found in self._answers.items()}
             try:
-                result = await work()
+                return await work()
             except ValueNeeded as needed:
                 await self._answer(needed)
-                continue
-            await self._give_back()
-            return result
 
     async def _answer(self, needed: ValueNeeded) -> None:
         function, name, given = needed.request
@@ -304,22 +287,6 @@ class DrawnValues:
         inner = DrawnValues(self._bindings, self._store, self._current)
         drawing = replace(self._bindings, generators=inner)
         return await inner.run(lambda: computed_values(text, count, drawing))
-
-    async def _give_back(self) -> None:
-        for (function, name, _), rest in self._left.items():
-            left = cast(list[int], [*rest])
-            if left and function == "nextval":
-                sequence = self._known[name]
-                await self._store.give_back(sequence, _unbroken(left, sequence.options.increment))
-        self._answers.clear()
-
-
-def _unbroken(values: list[int], increment: int) -> list[int]:
-    """The end of the values between which nobody else has drawn."""
-    start = len(values) - 1
-    while start and values[start] - values[start - 1] == increment:
-        start -= 1
-    return values[start:]
 
 
 async def with_draws_of(

@@ -209,7 +209,7 @@ HINT: Expected the end of the statement.
 
 FETCH NEXT FROM subscription
 ----
-FetchCursor(count=1, single=False, absolute=False, name='subscription', position=17, moves=False)
+FetchCursor(count=1, absolute=False, name='subscription', position=17, moves=False)
 
 ACKNOWLEDGE SUBSCRIPTION s UP TO 1795423823000000000.0000000001
 ----

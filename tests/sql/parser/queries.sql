@@ -123,4 +123,4 @@ SHOW TABLES; EXPLAIN SELECT 1; FETCH 3 FROM c
 ----
 ShowTables(database=None)
 Explain(analyze=False, statement=Query(tree=‹SELECT 1›, as_of=None, lock=None))
-FetchCursor(count=3, single=False, absolute=False, name='c', position=45, moves=False)
+FetchCursor(count=3, absolute=False, name='c', position=45, moves=False)

@@ -47,7 +47,6 @@ _UNARY = [
     "quote_literal",
     "quote_nullable",
     "age",
-    "isfinite",
     "cardinality",
     "concat",
     "degrees",
