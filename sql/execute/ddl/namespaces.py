@@ -100,7 +100,7 @@ async def drop_schema(changer: Changer, statement: DropSchema) -> None:
         raise SQLError(
             "42501",
             'the schema "public" cannot be dropped',
-            hint="Drop what is in it, by DROP TABLE or DROP OWNED, or DROP DATABASE.",
+            hint="Drop what is in it, by DROP TABLE, or DROP DATABASE.",
         )
     await _drop_schemas(changer, statement, parent, [name])
 
