@@ -384,16 +384,14 @@ TableChange = AlterTable | CreateIndex | DropIndex | RenameIndex | Truncate
 
 # Views.
 
-_VIEW = "name:view [columns:(column,…)] AS text:view_query"
+_VIEW = "name:view AS text:view_query"
 
 
 class CreateView(DDL):
-    """`text` is the query, with blanks in front so that its positions are true. `columns` are the
-    names given for the query's first columns."""
+    """`text` is the query, with blanks in front so that its positions are true."""
 
     grammar = (f"CREATE VIEW {_VIEW}", (f"CREATE OR REPLACE VIEW {_VIEW}", {"replaces": True}))
     name: ObjectName
-    columns: tuple[str, ...]
     text: str
     replaces: bool = False
 

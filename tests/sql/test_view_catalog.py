@@ -75,7 +75,7 @@ def test_query_of_a_view_makes_it_again() -> None:
             0
         ].name == "pg_get_viewdef"
         assert await node.rows("SELECT pg_get_viewdef('orders'::regclass)") == [(None,)]
-        await node.sql("CREATE VIEW named (number) AS SELECT id FROM orders")
+        await node.sql("CREATE VIEW named AS SELECT id AS number FROM orders")
         ((query,),) = await node.rows("SELECT pg_get_viewdef('named'::regclass)")
         await node.sql(f"CREATE OR REPLACE VIEW named AS {query!s}")
         await node.sql("INSERT INTO orders VALUES (7)")

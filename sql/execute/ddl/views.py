@@ -1,11 +1,6 @@
 """Views: CREATE [OR REPLACE] and DROP, and what no change may take from them.
 
-A view that no other one reads may be replaced by any query. Names that are given for its columns
-are part of what it stores:
-
-    CREATE VIEW late (number) AS SELECT id, due FROM orders
-
-    SELECT number, due FROM (SELECT id, due FROM shop.public.orders) AS late (number)
+A view that no other one reads may be replaced by any query, whose columns are the view's.
 """
 
 from __future__ import annotations
@@ -16,7 +11,6 @@ from dataclasses import replace
 from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import Column, DescriptorState, TableDescriptor
-from ....catalog.descriptors.names import quote_identifier
 from ....catalog.descriptors.view_query import ViewQuery
 from ....catalog.store.view_dependencies import publish_view, views_of
 from ....catalog.values.errors import SQLError
@@ -91,8 +85,7 @@ async def _made(
     changer: Changer, statement: s.CreateView
 ) -> tuple[ViewQuery, Sequence[ResultColumn]]:
     """Returns the query as the view stores it, and the view's columns."""
-    given = _with_names(statement)
-    (query,) = (await in_slices(lambda: parse(given))).statements
+    (query,) = (await in_slices(lambda: parse(statement.text))).statements
     assert isinstance(query, Query), statement
     if query.tree.find(exp.Parameter) is not None:
         raise SQLError("42P02", "a view takes no parameters")
@@ -108,7 +101,7 @@ async def _made(
                 hint="It would end with the session: create the table without TEMPORARY.",
             )
     names = {parts: await _full_name(changer, table) for parts, table in relations.items()}
-    text = await in_slices(lambda: settled_text(given, relations, names))
+    text = await in_slices(lambda: settled_text(statement.text, relations, names))
     full = {names[parts]: table for parts, table in relations.items()}
     reads = await in_slices(lambda: dependencies(text, full))
     if plan.native is not None:
@@ -192,19 +185,6 @@ async def publish(
     await publish_view(descriptors, transaction, before, changed)
 
 
-def _with_names(statement: s.CreateView) -> str:
-    """The query with the names that are given for its first columns. Positions in it stay true: the
-    blanks before it are as long as CREATE VIEW and the names, and so longer than SELECT."""
-    if not statement.columns:
-        return statement.text
-    query = statement.text.lstrip(" ")
-    head = "SELECT * FROM ("
-    blanks = " " * (len(statement.text) - len(query) - len(head))
-    alias = quote_identifier(statement.name.parts[-1])
-    names = ", ".join(map(quote_identifier, statement.columns))
-    return f"{blanks}{head}{query}) AS {alias} ({names})"
-
-
 def _refuse_twice(columns: Sequence[ResultColumn], view: ObjectName) -> None:
     """Raises SQLError 42701 where two columns of a view have one name."""
     names = [column.name for column in columns]
@@ -213,7 +193,7 @@ def _refuse_twice(columns: Sequence[ResultColumn], view: ObjectName) -> None:
             raise SQLError(
                 "42701",
                 f'column "{name}" specified more than once',
-                hint="Give the columns other names, behind AS or behind the view's name.",
+                hint="Give the columns other names behind AS.",
                 position=view.position,
             )
 

@@ -1,6 +1,7 @@
 """Functions that return rows, as the elements of a list.
 
 string_to_table(t, ',')                 unnest(string_to_array(t, ','))
+FROM unnest(a, b) AS t (x, y)           FROM LATERAL (SELECT unnest(a) AS x, …) AS t
 FROM generate_subscripts(a, 1) AS i     FROM UNNEST(SUBSCRIPTS(a, 1)) AS i(i)
 FROM jsonb_array_elements(doc) AS e     FROM UNNEST(JSONB_ELEMENTS(doc)) AS e(value)
 FROM current_schema()                   FROM (SELECT current_schema() AS …) AS current_schema
@@ -23,7 +24,6 @@ _LISTS: dict[str, tuple[str, str | None]] = {
 rows is called where that is not by the function."""
 _VECTORS = ("indkey", "indclass", "indoption", "indcollation")
 """Columns of pg_index that are vectors, whose subscripts begin with 0: Peewee and Rails ask so."""
-_JOINED = "(SELECT unnest(a) AS x, unnest(b) AS y) puts their elements side by side."
 SCALARS = (exp.CurrentSchema, exp.CurrentDatabase)
 """Functions of one value that TypeORM reads as tables, when it connects."""
 
@@ -47,10 +47,21 @@ def plain_sets(tree: exp.Expr) -> exp.Expr:
             named = scalar.sql_name().lower()
             item = exp.alias_(type(scalar)(), named, quoted=True)
             replace_source(scalar.parent, exp.select(item).subquery(named))
-    for several in find_all(tree, exp.Unnest):
+    for several in list(find_all(tree, exp.Unnest)):
         if len(several.expressions) > 1:
-            raise unsupported("unnest() of several arrays", several, _JOINED)
+            replace_source(several, _zipped(several))
     return tree
+
+
+def _zipped(node: exp.Unnest) -> exp.Lateral:
+    """Several arrays beside each other, as Django gives rows: the shorter ones end in NULLs."""
+    if node.args.get("offset"):
+        raise unsupported("WITH ORDINALITY of several arrays", node, "row_number() OVER () counts.")
+    arrays, (named, given) = node.expressions, _called(node, "unnest")
+    names = [*given, *["unnest"] * (len(arrays) - len(given))]
+    pairs = zip(arrays, names, strict=False)
+    items = [exp.alias_(exp.Explode(this=array), name, quoted=True) for array, name in pairs]
+    return exp.Lateral(this=exp.Subquery(this=exp.select(*items)), alias=alias_named(named))
 
 
 def _from_one(node: exp.Bracket) -> None:

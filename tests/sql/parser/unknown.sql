@@ -41,4 +41,4 @@ HINT: CREATE CHANGEFEED FOR t streams the rows that change to the client.
 
 CREATE OR REPLACE VIEW v AS SELECT 1
 ----
-CreateView(name=ObjectName(parts=('v'), position=24), columns=(), text='                            SELECT 1', replaces=True)
+CreateView(name=ObjectName(parts=('v'), position=24), text='                            SELECT 1', replaces=True)

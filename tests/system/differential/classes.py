@@ -38,7 +38,11 @@ _WIDER = {
     (INT2, INT8), (INT4, INT8), (INT4_ARRAY, INT8_ARRAY), (INT8, NUMERIC), (INT4, NUMERIC)
 }  # fmt: skip
 _ELSEWHERE = {
-    "Functions of decimals are computed in floats": {(NUMERIC, FLOAT8), (NUMERIC, INT8)},
+    "Functions of decimals are computed in floats": {
+        (NUMERIC, FLOAT8),
+        (NUMERIC, INT8),
+        (FLOAT8, INT8),
+    },
     "Catalog names and void are text": {
         (NAME, TEXT),
         (REGTYPE, TEXT),
@@ -277,6 +281,7 @@ _STATES = {
     ("23505", "42710"),  # a label twice in an enumeration
     ("22023", "0A000"),  # a unit that is no constant, and none
     ("22P02", "0A000"),
+    ("22P02", "42883"),  # an operator of a type that does not have it, and a text
     ("42883", "2202E"),  # how many elements to trim, in eight bytes
     ("42883", "0A000"),  # arrays of arrays beside other types
     ("42804", "0A000"),

@@ -117,3 +117,4 @@ SELECT * FROM lists ORDER BY id;
 -- A place that is computed, whatever is known of its type.
 SELECT g, (ARRAY['A', 'B', 'C', 'D'])[(g % 4 + 1)::INT8], (ARRAY['A', 'B'])[g::INT8], (ARRAY['A', 'B'])[length('x')] FROM generate_series(0, 5) g;
 SELECT id, n[k::INT8], n[array_upper(n, 1)], n[cardinality(n) - 1], n[n[1]::INT8], n[CASE WHEN k > 1 THEN 2 ELSE 1 END] FROM lists WHERE id < 5 ORDER BY id;
+SELECT * FROM unnest(ARRAY[1, 2], ARRAY['a', 'b']) AS u (x, y) ORDER BY 1;

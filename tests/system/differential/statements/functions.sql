@@ -72,3 +72,6 @@ SELECT * FROM w ORDER BY a;
 SELECT format('%s|%I|%L|%%', 'x y', 'Z''', NULL), format('%s %s %s', true, 1.50, DATE '2020-01-01');
 SELECT to_char(TIMESTAMP '2021-03-02 14:05:06.789', 'YYYY-MM-DD HH24:MI:SS.MS'), to_char(TIMESTAMP '2021-03-02 14:05:06.789', 'FMDD FMMonth, FMDay AM DDD');
 SELECT to_char(TIMESTAMPTZ '2021-03-02 14:05:06+02', 'YYYY-MM-DD HH24:MI:SS TZ OF'), to_char(DATE '2021-03-02', 'YYYY-MM-DD TZ');
+SELECT * FROM unnest(ARRAY[1,2], ARRAY['a','b','c']) AS t(a, b);
+SELECT * FROM unnest(ARRAY[1], ARRAY[]::INT8[]) AS t(a, b), unnest(ARRAY['x', 'y']) AS u(c);
+SELECT a, b FROM (VALUES (ARRAY[1, 2], ARRAY['p'])) AS v(x, y), unnest(x, y) AS t(a, b) ORDER BY a;
