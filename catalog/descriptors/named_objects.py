@@ -23,14 +23,14 @@ class TypeDescriptor(SchemaObject):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceOptions:
     """The options of a sequence. `minimum` ≤ `start` ≤ `maximum`, and `increment` is not zero.
-    `cache` is not obeyed; older versions stored more than one."""
+    `cache` is what CACHE said, which is not obeyed."""
 
     start: int
     increment: int
     minimum: int
     maximum: int
     cycle: bool
-    cache: int = 1
+    cache: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -223,6 +223,7 @@ MACROS: dict[str, str] = {
 
 _WRITTEN: dict[str, str] = {
     "subscripts": "(a, d) AS CASE WHEN d = 1 THEN range(1, len(a) + 1) END",
+    "places_to": "(n) AS range(1, n + 1)",
     "vector_subscripts": "(a, d) AS CASE WHEN d = 1 THEN range(0, len(a)) END",
     "float_text": _FLOAT_TEXT,
     "days": "(n) AS CAST(n AS INTEGER)",

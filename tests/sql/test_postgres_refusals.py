@@ -143,7 +143,6 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
         ("SELECT format('%5s', 'x')", "||"),
         ("SELECT format(s, 'x') FROM t", "||"),
         ("SELECT * FROM generate_series(0.0, 1.0, 0.1)", "generate_series("),
-        ("SELECT * FROM unnest(ARRAY[1], ARRAY[2]) WITH ORDINALITY", "row_number()"),
         ("SELECT mode() WITHIN GROUP (ORDER BY k) FROM t", "ORDER BY count(*)"),
         ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY k) FROM t", "a row's place"),
         ("SELECT rank(1) WITHIN GROUP (ORDER BY k) FROM t", "a row's place"),

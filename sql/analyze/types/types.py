@@ -90,7 +90,8 @@ _TYPE = "postgres_type"
 _CHAINED = (exp.Binary, exp.Paren, exp.Not, exp.Neg, exp.Cast)
 _WITHIN = {"integer_of_text": INT8, "bool_of_text": BOOL, "float_text": STRING,
            "single_text": STRING, "single": FLOAT4, "text": STRING,
-           "subscripts": array_of(INT8), "vector_subscripts": array_of(INT8)}  # fmt: skip
+           "subscripts": array_of(INT8), "vector_subscripts": array_of(INT8),
+           "places_to": array_of(INT8)}  # fmt: skip
 """Result types of the macros that replace casts."""
 _KEPT_MAX = 4096
 """Calls whose signature is kept, by name and types of operands."""

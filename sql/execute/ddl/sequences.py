@@ -31,13 +31,15 @@ from .schema_targets import TableChanges
 
 INT8_BITS = 64
 
+_NO_CACHE = "CACHE is kept and not obeyed: a statement draws at once what its rows need"
+
 
 # Statements
 
 
 async def create(
     changer: Changer, statement: s.CreateSequence, owner: tuple[int, int] | None = None
-) -> None:
+) -> str | None:
     """CREATE SEQUENCE."""
     name, parents, taken = await changer.place_of(statement.name)
     if taken:
@@ -55,9 +57,10 @@ async def create(
         owner=owner,
     )
     await changer.descriptors.publish(changer.transaction, created)
+    return _NO_CACHE if created.options.cache > 1 else None
 
 
-async def alter(changer: Changer, statement: s.AlterSequence) -> None:
+async def alter(changer: Changer, statement: s.AlterSequence) -> str | None:
     """ALTER SEQUENCE."""
     found = await _find(changer, statement.name)
     if found is None:
@@ -67,6 +70,7 @@ async def alter(changer: Changer, statement: s.AlterSequence) -> None:
         await _refuse_identity(changer, found)
         owner = await _owner(changer, change)
     await change_sequence(changer, replace(found, owner=owner), change)
+    return _NO_CACHE if (change.cache or 1) > 1 else None
 
 
 async def _find(changer: Changer, name: ObjectName) -> SequenceDescriptor | None:
@@ -156,7 +160,7 @@ def changed_options(before: SequenceOptions | None, change: s.SequenceChange) ->
                 return int(value)
         return otherwise
 
-    increment = option("increment", 1)
+    increment, cache = option("increment", 1), option("cache", 1)
     if increment == 0:
         raise SQLError("22023", "INCREMENT must not be zero", position=change.position)
     rising = increment > 0
@@ -174,15 +178,15 @@ def changed_options(before: SequenceOptions | None, change: s.SequenceChange) ->
             position=change.position,
         )
     _refuse_outside("START", start, minimum, maximum, change)
-    if change.cache not in (None, 1):
-        hint = "Leave it out: a statement draws at once what its rows need."
-        raise unsupported("CACHE of sequences", change.position, hint)
+    if cache < 1:
+        raise SQLError("22023", f"CACHE ({cache}) must be greater than zero")
     return SequenceOptions(
         start=start,
         increment=increment,
         minimum=minimum,
         maximum=maximum,
         cycle=bool(option("cycle", False)),
+        cache=cache,
     )
 
 

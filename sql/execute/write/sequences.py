@@ -44,8 +44,8 @@ from ...syntax.statement import ObjectName
 from .row_rules import computed_values
 
 DRAWN_AT_ONCE_MAX = 4096
-"""Values that one write draws. A statement draws as many as it says that it needs, and at least as
-many as it has drawn so far."""
+"""Values that one write draws. A statement draws as many as it says that it needs, and at least an
+eighth of what it has drawn so far."""
 
 ATTEMPTS_MAX = 100
 """Draws of one sequence conflict with each other alone, and each is short."""
@@ -264,7 +264,7 @@ class DrawnValues:
     async def _answer(self, needed: ValueNeeded) -> None:
         function, name, given = needed.request
         answers = self._answers.setdefault(needed.request, [])
-        enough = max(len(answers), needed.wanted)
+        enough = max(len(answers) // 8 + 1, needed.wanted)
         if function == COMPUTED:
             answers += await self._computed(name, enough)
             return

@@ -12,7 +12,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ...builtins.macros import PREFIX
-from ...syntax.trees import CALLED, alias_named, find_all, unsupported
+from ...syntax.trees import CALLED, alias_named, find_all
 
 _LISTS: dict[str, tuple[str, str | None]] = {
     "string_to_table": (f"{PREFIX}string_to_array", None),
@@ -55,10 +55,15 @@ def plain_sets(tree: exp.Expr) -> exp.Expr:
 
 def _zipped(node: exp.Unnest) -> exp.Lateral:
     """Several arrays beside each other, as Django gives rows: the shorter ones end in NULLs."""
-    if node.args.get("offset"):
-        raise unsupported("WITH ORDINALITY of several arrays", node, "row_number() OVER () counts.")
-    arrays, (named, given) = node.expressions, _called(node, "unnest")
-    names = [*given, *["unnest"] * (len(arrays) - len(given))]
+    arrays, (named, given) = list(node.expressions), _called(node, "unnest")
+    ordinal = node.args.get("offset")
+    if isinstance(ordinal, exp.Expr) and ordinal.name:
+        given.append(ordinal.name)
+    names = [*given, *["unnest"] * (len(arrays) - len(given)), "ordinality"]
+    if ordinal:
+        lengths = [exp.Anonymous(this="len", expressions=[each.copy()]) for each in arrays]
+        longest = exp.Greatest(this=lengths[0], expressions=lengths[1:])
+        arrays.append(exp.Anonymous(this=f"{PREFIX}places_to", expressions=[longest]))
     pairs = zip(arrays, names, strict=False)
     items = [exp.alias_(exp.Explode(this=array), name, quoted=True) for array, name in pairs]
     return exp.Lateral(this=exp.Subquery(this=exp.select(*items)), alias=alias_named(named))

@@ -75,3 +75,4 @@ SELECT to_char(TIMESTAMPTZ '2021-03-02 14:05:06+02', 'YYYY-MM-DD HH24:MI:SS TZ O
 SELECT * FROM unnest(ARRAY[1,2], ARRAY['a','b','c']) AS t(a, b);
 SELECT * FROM unnest(ARRAY[1], ARRAY[]::INT8[]) AS t(a, b), unnest(ARRAY['x', 'y']) AS u(c);
 SELECT a, b FROM (VALUES (ARRAY[1, 2], ARRAY['p'])) AS v(x, y), unnest(x, y) AS t(a, b) ORDER BY a;
+SELECT * FROM unnest(ARRAY[1,2], ARRAY['a','b','c']) WITH ORDINALITY AS t(a, b, n);
