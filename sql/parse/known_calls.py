@@ -32,7 +32,7 @@ _OTHERS = frozenset(
     pg_postmaster_start_time pg_conf_load_time pg_my_temp_schema pg_is_other_temp_schema
     has_function_privilege has_tablespace_privilege has_language_privilege has_server_privilege
 
-    row error numeric _pg_expandarray
+    row error numeric _pg_expandarray len
     """.split()  # noqa: SIM905 (a list of words is read as such)
 )
 """Functions without a signature; and, in the last line, names that other passes make or look
