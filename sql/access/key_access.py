@@ -129,7 +129,7 @@ class KeyAccess:
         return self.index.unique and len(fixed) == count and (None,) not in fixed
 
     def source(self, *, covered: bool) -> Source:
-        """What is read: entries of an index with their rows, where these are not `covered`."""
+        """Returns the kind of read: of an index with its rows, where they are not `covered`."""
         if not self.secondary:
             return Source.SPANS
         return Source.INDEX if covered else Source.INDEX_JOIN

@@ -16,12 +16,11 @@ from ...builtins.session_functions import SESSION_FUNCTIONS, SessionFunction
 from ...syntax.trees import error_at, find_all
 
 COMPUTED = "computed"
-"""What a `Request` for a default that DuckDB computes has in place of a function."""
-
+"""The function of a `Request` for a default that DuckDB computes."""
 
 Request = tuple[str, str, tuple[int, bool] | None]
-"""What a row asks for that takes waiting: a function of sequences, the name of the sequence and
-what setval() is given; or COMPUTED and the text of a default that DuckDB computes."""
+"""A value that a row waits for: a function of sequences, the name of the sequence and the arguments
+of setval(); or COMPUTED and the text of a default that DuckDB computes."""
 
 
 class Generators(Protocol):

@@ -205,8 +205,8 @@ def settled_below(transaction: Transaction) -> Timestamp:
 async def _changes(
     image: Image, transaction: Transaction, spans: Iterable[Span]
 ) -> dict[bytes, bytes | None]:
-    """What has changed in spans since an image was made, as a transaction sees it. Raises
-    _TooManyChanges, and BatchTimestampBeforeGC where the image is too old."""
+    """Returns the rows of spans that were written since an image was made, None for deleted ones.
+    Raises _TooManyChanges, and BatchTimestampBeforeGC where the image is too old."""
     most = max(CHANGES_MIN, image.row_count // CHANGED_SHARE)
     changes: dict[bytes, bytes | None] = {}
     found_count = 0

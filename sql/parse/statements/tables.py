@@ -212,7 +212,7 @@ _clause = Rules(
     ("_:collated", dict),
 )
 _VALUES = frozenset({"default", "computed", "identity"})
-"""What gives a column its values, of which there is one."""
+"""Clauses that say where a column has its values from: one of them may stand."""
 
 
 def _check(columns: tuple[str, ...], **fields: object) -> Check:
