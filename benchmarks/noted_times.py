@@ -31,10 +31,17 @@ class NotedTimes:
         return self.path.stat().st_size // NS.size
 
     def wait_for(self, count: int, *, seconds: float) -> None:
+        arrived = self.within(count, seconds=seconds)
+        assert arrived, f"{self.count} of {count} transactions arrived"
+
+    def within(self, count: int, *, seconds: float) -> bool:
+        """Waits for `count` transactions. Returns whether they came within `seconds`."""
         deadline = time.monotonic() + seconds
         while self.count < count:
-            assert time.monotonic() < deadline, f"{self.count} of {count} transactions arrived"
+            if time.monotonic() >= deadline:
+                return False
             time.sleep(0.002)
+        return True
 
     def latest(self, count: int) -> npt.NDArray[np.int64]:
         return np.fromfile(self.path, np.int64)[-count:]

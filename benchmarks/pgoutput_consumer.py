@@ -40,6 +40,7 @@ START = b"START_REPLICATION SLOT s LOGICAL 0/0 (proto_version '1', publication_n
 _LENGTH = struct.Struct("!i")
 _STATUS = struct.Struct("!cqqqqc")
 _COMMIT_END = struct.Struct("!cBqqq")
+_LSN = struct.Struct("!q")
 
 
 def row_of(message: memoryview) -> Row:
@@ -79,7 +80,7 @@ class Consumer:
         self._rows: list[Row] = []
         self._whole = 0  # rows of whole transactions
         self._transactions = 0
-        self._end = 0  # of the last whole transaction in PostgreSQL's log
+        self._end = 0  # in PostgreSQL's log, of what is in DuckDB or has no rows
 
     def run(self) -> None:
         replication = self._replication
@@ -96,6 +97,10 @@ class Consumer:
 
     def _take(self, data: memoryview) -> None:
         if data[0] == ord("k"):
+            if not self._rows:
+                # PostgreSQL asks again at once while what it has sent is not confirmed.
+                (sent,) = _LSN.unpack_from(data, 1)
+                self._end = max(self._end, sent)
             self._confirm()
             return
         message = data[25:]
