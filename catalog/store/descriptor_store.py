@@ -36,6 +36,9 @@ DECODED_MAX = 256
 """Versions of descriptors that are kept as they were decoded last: a table of a few columns takes
 as long to decode as fifty of its rows."""
 
+NAMES_MAX = 1024
+"""Names whose keys and ids are kept as they were encoded last: each new statement asks for some."""
+
 _descriptors = codec_for(DESCRIPTOR)
 _namespace = codec_for(NAMESPACE)
 _sequence = codec_for(ID_SEQUENCE)
@@ -104,9 +107,9 @@ class DescriptorStore:
         self, reader: DescriptorReader, parent_id: int, parent_schema_id: int, name: str
     ) -> int | None:
         """The id behind a name, or None."""
-        key = _namespace.encode_key((parent_id, parent_schema_id, name))
+        key = _name_key(parent_id, parent_schema_id, name)
         body = await reader.get(key)
-        return None if body is None else _int(_namespace.decode_row(key, body)[3])
+        return None if body is None else _named_id(key, body)
 
     async def resolve_schema(
         self, reader: DescriptorReader, database: str, schema: str
@@ -241,6 +244,16 @@ def name_taken(descriptor: Descriptor) -> SQLError:
             return SQLError("42P07", f'relation "{descriptor.name}" already exists')
         case DatabaseDescriptor():
             return SQLError("42P04", f'database "{descriptor.name}" already exists')
+
+
+@lru_cache(NAMES_MAX)
+def _name_key(parent_id: int, parent_schema_id: int, name: str) -> bytes:
+    return _namespace.encode_key((parent_id, parent_schema_id, name))
+
+
+@lru_cache(NAMES_MAX)
+def _named_id(key: bytes, body: bytes) -> int:
+    return _int(_namespace.decode_row(key, body)[3])
 
 
 def _name_row(descriptor: Descriptor) -> tuple[bytes, bytes]:

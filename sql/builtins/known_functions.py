@@ -54,7 +54,6 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     timezone(text|interval, timestamp) timestamptz
     timezone(text|interval, timestamptz) timestamp
 
-
     array_append array_remove(array, element) array
     array_prepend(element, array) array
     array_cat(array, array) array

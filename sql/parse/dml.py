@@ -196,7 +196,6 @@ def ctes_of(tree: exp.Expr) -> tuple[exp.CTE, ...]:
 RECURSIVE = "recursive"
 """Marks a CTE of a WITH RECURSIVE."""
 
-
 _TAKE_WITH: tuple[type[exp.Expr], ...] = (exp.Select, exp.SetOperation)
 
 

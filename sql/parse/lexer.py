@@ -17,13 +17,11 @@ from .pieces import SMALL_LENGTH, Pieces, pieces
 _STEPS_PER_PART = 32
 """Steps of a slice that the tokenizing of a part counts as."""
 
-
 LITERALS = frozenset({TokenType.STRING, TokenType.NATIONAL_STRING})
 """Texts in quotes and in dollars, and `N'…'`."""
 NUMBER_LENGTH_MAX = 1000
 """Characters of a number. No type holds more than a few hundred digits, and Python refuses to read
 an integer of more than 4,300."""
-
 
 TOKENS_PER_STEP = 8
 """Tokens that a pass looks at in a step of a slice."""
@@ -44,16 +42,22 @@ def like(token: Token, kind: TokenType, text: str) -> Token:
 
 
 _QUOTING = re.compile(r"""['"]|/\*|\$(?!\d)""")
-"""The beginnings of parts that may have no end: quotes, comments, quoted dollars. A small text
-without them is within all limits of `pieces`."""
+"""The beginnings of parts that may have no end: quotes, comments, quoted dollars."""
+_QUOTED = re.compile(r"""'[^'\\]*'|"[^"]*\"""")
+
+
+def _is_small(text: str) -> bool:
+    """Whether a text is small and each quoted part has its end: all limits of `pieces` hold."""
+    if len(text) > SMALL_LENGTH:
+        return False
+    return not _QUOTING.search(text if "--" in text else _QUOTED.sub(" ", text))
 
 
 def tokenize(text: str) -> list[Token]:
     """The tokens of `text`. Raises SQLError 42601 with a position, and 54000 or
     54001 for a text that is beyond what `pieces` allows."""
-    small = len(text) <= SMALL_LENGTH and not _QUOTING.search(text)
     try:
-        tokens = tokens_of(text, 0, len(text)) if small else _by_parts(text, pieces(text))
+        tokens = tokens_of(text, 0, len(text)) if _is_small(text) else _by_parts(text, pieces(text))
     except TokenError as error:
         raise SQLError("42601", "syntax error: the text cannot be read") from error
     give_way_for(tokens)

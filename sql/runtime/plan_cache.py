@@ -52,10 +52,8 @@ TEXTS_MAX = 1000
 TEXT_LENGTH_MAX = 16 * 1024
 """Longer texts are loads in disguise, and come once."""
 
-
 PLANS_MAX = 100
 """Plans of one text: statements, databases, zones, and sessions with temporary tables."""
-
 
 KeptPlan = tuple[Plan, Needs]
 """A plan, and the privileges that it needs."""

@@ -133,7 +133,6 @@ def _own(tree: exp.Expr) -> exp.Expr:
 
 Assignments = tuple[tuple[exp.Column, exp.Expr], ...]
 
-
 Context = tuple[exp.Expr, ColumnType | None]
 """A parameter, or an IN that keeps a list with some."""
 

@@ -57,10 +57,8 @@ POINTS_MAX = 16
 """New keys of one statement that are looked for one by one. More are looked for together, which
 also counts as a read of what lies between them."""
 
-
 KEYS_PER_STEP = 256
 """Old rows that are read in one step of the loop."""
-
 
 ABSENT_PER_STEP = 2000
 """New keys that are looked for together: where all are new that costs one seek."""
