@@ -11,19 +11,23 @@ from collections.abc import Callable
 from typing import Any
 
 from ..clock import Timestamp
+from ..engine import EngineDamaged, EngineFailed
 from ..errors import (
     BatchTimestampBeforeGC,
     ClockStopped,
     DeadlineExceeded,
     Deadlock,
     FeedEnd,
+    FollowerAway,
     KeyTooLarge,
     KVError,
     LockTimeout,
     LockUnavailable,
     NotLeader,
     OracleAway,
+    OutcomeUnknown,
     RangeFeedEnded,
+    RangeRefused,
     ReadConflict,
     RetryableTransaction,
     StoreClosed,
@@ -33,6 +37,8 @@ from ..errors import (
     TransactionState,
     WriteConflict,
 )
+from ..protected_timestamp import ProtectionRefused
+from ..raw.entry import EntryUnreadable
 from ..replication.replica import ReplicaRefused
 from .messages import Failure
 
@@ -47,7 +53,13 @@ _TEXT_ONLY: tuple[type[KVError], ...] = (
     StoreFull,
     NotLeader,
     OracleAway,
+    OutcomeUnknown,
+    FollowerAway,
+    RangeRefused,
     ReplicaRefused,
+    EntryUnreadable,
+    EngineDamaged,
+    EngineFailed,
     KVError,
 )
 _BY_TEXT = {kind.__name__: kind for kind in _TEXT_ONLY}
@@ -55,6 +67,7 @@ _BY_TEXT = {kind.__name__: kind for kind in _TEXT_ONLY}
 _MAKERS: dict[str, Callable[..., KVError]] = {
     "DeadlineExceeded": lambda commit, deadline: DeadlineExceeded(commit, deadline),
     "BatchTimestampBeforeGC": lambda ts, threshold: BatchTimestampBeforeGC(ts, threshold),
+    "ProtectionRefused": lambda ts, threshold: ProtectionRefused(ts, threshold),
     "LockTimeout": lambda key, holder, seconds: LockTimeout(key, holder, seconds),
     "LockUnavailable": lambda key: LockUnavailable(key),
     "WriteConflict": lambda key: WriteConflict(key),
@@ -71,6 +84,8 @@ def failure_of(error: KVError) -> Failure:
             return Failure("DeadlineExceeded", [commit, deadline])
         case BatchTimestampBeforeGC(timestamp=timestamp, threshold=threshold):
             return Failure("BatchTimestampBeforeGC", [timestamp, threshold])
+        case ProtectionRefused(timestamp=timestamp, threshold=threshold):
+            return Failure("ProtectionRefused", [timestamp, threshold])
         case LockTimeout(key=key, holder=holder, seconds=seconds):
             fields = [key, holder, seconds]
             return Failure("LockTimeout", fields)
