@@ -16,6 +16,9 @@ from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 
 LATER = "2040-01-01 00:00:00+00"
 
+SHOWN_SECONDS_MAX = 120.0
+"""What a feed does not become by then, it never does."""
+
 
 def on_database(folder: Path, work: Callable[[AsyncDatabase], Awaitable[None]]) -> None:
     async def whole() -> None:
@@ -42,11 +45,14 @@ async def streamed(database: AsyncDatabase, **options: str | bool) -> list[tuple
 
 
 async def becomes(database: AsyncDatabase, job_id: int, *words: str) -> None:
-    while True:
-        shown = str((await database.sql(f"SHOW CHANGEFEED JOB {job_id}")).fetchall())
-        if all(word in shown for word in words):
-            return
-        await asyncio.sleep(0.02)
+    shown = ""
+    try:
+        async with asyncio.timeout(SHOWN_SECONDS_MAX):
+            while not all(word in shown for word in words):
+                await asyncio.sleep(0.02)
+                shown = str((await database.sql(f"SHOW CHANGEFEED JOB {job_id}")).fetchall())
+    except TimeoutError:
+        raise AssertionError(f"{shown} does not say {words}") from None
 
 
 def test_a_feed_ends_at_its_end_time(tmp_path: Path) -> None:

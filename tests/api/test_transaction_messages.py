@@ -13,7 +13,7 @@ import pytest
 
 from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.catalog.values.errors import SQLError
-from tests.api.test_webhook_sink import FAST, orders
+from tests.api.test_webhook_sink import FAST, orders, until
 from tests.harness.webhook_receiver import WebhookReceiver
 
 Told = tuple[str | None, Any]
@@ -125,6 +125,8 @@ def test_a_webhook_is_told_whole_transactions_beside_a_table_that_joins(tmp_path
             await bench.sql(f"ALTER CHANGEFEED {job_id} ADD credits WITH initial_scan")
             for k in range(10, 30):
                 await transfer(bench.database, k)
+            joined = {"topic": "credits", "key": [29]}
+            await until(lambda: any(joined.items() <= each.items() for each in receiver.messages))
             await bench.caught_up(job_id)
             for k in range(30, 40):
                 await transfer(bench.database, k)

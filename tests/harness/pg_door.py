@@ -20,7 +20,7 @@ from tailrace.api.node import Node
 from tailrace.api.pgwire import PostgresOptions, PostgresServer, serve_postgres
 from tailrace.api.pgwire.authentication import Method
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 120.0
 
 Frame = tuple[bytes, bytes]
 
