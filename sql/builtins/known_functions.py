@@ -100,6 +100,10 @@ ELSEWHERE: dict[str, tuple[Signature, ...]] = signatures(
 )
 """Functions that are resolved elsewhere: by nodes of the grammar, or before a plan is made."""
 
+AGGREGATES = frozenset(
+    {"count", "array_agg", "sum", "avg", "max", "min", "bool_and", "bool_or", "every", "stddev",
+     "stddev_pop", "stddev_samp", "variance", "var_samp", "var_pop", "string_agg"}
+)  # fmt: skip
 WINDOWS = frozenset(
     {"ntile", "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "lag", "lead",
      "first_value", "last_value", "nth_value"}

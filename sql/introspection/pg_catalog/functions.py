@@ -15,18 +15,13 @@ from ....catalog.values.type_kinds import TypeKind
 from ...analyze.calls.oids import PG_CATALOG as NAMESPACE
 from ...analyze.calls.oids import derived, user_oid
 from ...analyze.types.conversions import CASTS
-from ...builtins.known_functions import ELSEWHERE, FUNCTIONS, WINDOWS
+from ...builtins.known_functions import AGGREGATES, ELSEWHERE, FUNCTIONS, WINDOWS
 from ...builtins.session_functions import SESSION_FUNCTIONS
 from ...builtins.signatures import IMPLICIT_CASTS, NUMBERS, OPERATORS, Signature
 from ...builtins.type_names import ALL_ROWS, TYPE_ROWS, TypeRow
 from ..virtual_table import PG_CATALOG, TAILRACE_INTERNAL, IntrospectionContext, Rows
 
 _INTERNAL_LANGUAGE = 12
-
-_AGGREGATES = {
-    "count", "array_agg", "sum", "avg", "max", "min", "bool_and", "bool_or", "every", "stddev",
-    "stddev_pop", "stddev_samp", "variance", "var_samp", "var_pop", "string_agg",
-}  # fmt: skip
 _SETS = frozenset(("generate_series", "unnest"))
 
 _PSEUDO = {
@@ -66,7 +61,7 @@ class _Function:
 
     @property
     def kind(self) -> str:
-        return "a" if self.name in _AGGREGATES else "w" if self.name in WINDOWS else "f"
+        return "a" if self.name in AGGREGATES else "w" if self.name in WINDOWS else "f"
 
 
 def _of_signature(found: Signature) -> _Function:
