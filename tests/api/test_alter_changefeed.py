@@ -66,11 +66,13 @@ class Feed:
 
     async def watches(self, what: str) -> None:
         """Waits until SHOW CHANGEFEED JOB tells this of a watched table."""
-        while True:
+        shown = None
+        for _ in range(LOOKS_MAX):
             shown = await self.sql(f"SHOW CHANGEFEED JOB {self.job_id} WITH WATCHED_TABLES")
             if what in str(shown[0][-1]):
                 return
             await asyncio.sleep(0.02)
+        raise AssertionError(f"the watched tables are {shown}, without {what!r}")
 
     async def pause(self) -> None:
         """Returns when nobody runs it."""
@@ -163,8 +165,11 @@ def test_a_target_is_paused_resumed_and_rescanned(tmp_path: Path) -> None:
             await feed.equal("refunds")
             assert feed.database.feed(feed.job_id).scanned_rows == before
             await feed.alter("RESCAN TABLE refunds")
-            while feed.database.feed(feed.job_id).scanned_rows < before + 51:
+            for _ in range(LOOKS_MAX):
+                if feed.database.feed(feed.job_id).scanned_rows >= before + 51:
+                    break
                 await asyncio.sleep(0.02)
+            assert feed.database.feed(feed.job_id).scanned_rows >= before + 51
             await feed.sql("DELETE FROM refunds WHERE k = 60")
             await feed.equal("refunds")
             await feed.equal("orders")
