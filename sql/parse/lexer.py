@@ -44,6 +44,7 @@ def like(token: Token, kind: TokenType, text: str) -> Token:
 _QUOTING = re.compile(r"""['"]|/\*|\$(?!\d)""")
 """The beginnings of parts that may have no end: quotes, comments, quoted dollars."""
 _QUOTED = re.compile(r"""'[^'\\]*'|"[^"]*\"""")
+"""Quoted parts with their end; `''` and `""` within one make two of it."""
 
 
 def _is_small(text: str) -> bool:

@@ -17,7 +17,7 @@ from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 LATER = "2040-01-01 00:00:00+00"
 
 SHOWN_SECONDS_MAX = 120.0
-"""What a feed does not become by then, it never does."""
+"""Seconds in which a feed comes into the state that it is waited for."""
 
 
 def on_database(folder: Path, work: Callable[[AsyncDatabase], Awaitable[None]]) -> None:

@@ -16,7 +16,7 @@ PARTS += ["e", " ", "\n", ",", ";", "(", ")", "1", "in", "values", "insert", "se
 
 
 def seen(text: str, *, by_parts: bool) -> list[tuple[object, ...]] | str | None:
-    """What a text is read as: its tokens, or the SQLSTATE of its error."""
+    """Returns the tokens of a text, or the SQLSTATE of its error."""
     try:
         tokens = lexer._by_parts(text, pieces(text)) if by_parts else tokens_of(text, 0, len(text))
     except SQLError as error:
