@@ -324,6 +324,7 @@ class _Altering:
             await self._check_place(details.target(added.table.id))
         new = [added.table for added in self._added if added.table.id not in details.once]
         check_named_columns(new, details.parsed_options)
+        await check_free(services, self._transaction, details, job_id=self._job_id)
         if not self._kind.local or details.node_id == services.node_id:
             try:
                 if new:
@@ -331,7 +332,6 @@ class _Altering:
                     await self._kind.admit(whole_uri(services, details), new, feed)
             except SinkRefused as refused:
                 raise SQLError("55000", str(refused)) from refused
-        await check_free(services, self._transaction, details, job_id=self._job_id)
         for added in self._added:
             self._check_owner(added)
 

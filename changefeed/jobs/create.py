@@ -136,7 +136,7 @@ async def plan_changefeed(
         tables = [await shown_table(services, request, request.query, kind, sink.uri, start_at)]
     check_named_columns(tables, options)
     await check_registry(options, services.store.settings)
-    await _claim_sink(services, transaction, sink, kind, tables, user_name)
+    await _claim_sink(services, transaction, sink, kind, user_name)
     details = ChangefeedDetails(
         store_id=services.store.id,
         node_id=services.node_id if request.node_id is None else request.node_id,
@@ -162,6 +162,10 @@ async def plan_changefeed(
         ),
     )
     await check_free(services, transaction, details)
+    try:
+        await kind.validate(sink.uri, tables, store_id=services.store.id)
+    except SinkRefused as refused:
+        raise SQLError("55000", str(refused)) from refused
     return details
 
 
@@ -170,18 +174,13 @@ async def _claim_sink(
     transaction: Transaction,
     sink: FeedSink,
     kind: AnyKind,
-    tables: Sequence[TableDescriptor],
     user_name: str,
 ) -> None:
-    """Raises SQLError where the user may not write there, or the sink does not take the tables."""
+    """Raises SQLError where the user may not write there."""
     if not sink.connection:
         await check_reach(services, sink.uri, user_name)
     for place in _places(kind, sink.uri):
         await claim_place(services, transaction, place, user_name)
-    try:
-        await kind.validate(sink.uri, tables, store_id=services.store.id)
-    except SinkRefused as refused:
-        raise SQLError("55000", str(refused)) from refused
 
 
 def _places(kind: AnyKind, uri: str) -> list[str]:

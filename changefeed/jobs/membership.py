@@ -183,10 +183,6 @@ async def _joined(
         if holder is not None:
             raise SQLError("55000", f"{holder.name} of the same feed has its place at the sink")
         table = await services.descriptors.read_at(target.table_id, await services.store.now())
-        if isinstance(table, TableDescriptor) and not table.dropped:
-            uri = whole_uri(services, details)
-            await kind.admit(uri, [table], feed)
-            check_named_columns([table], details.parsed_options)
         protection_id = await protect(
             services,
             transaction,
@@ -197,6 +193,10 @@ async def _joined(
         kept = msgspec.structs.replace(target, protection_id=protection_id)
         joined = msgspec.structs.replace(details, targets=(*details.targets, kept))
         await check_free(services, transaction, joined, job_id=feed.job_id)
+        if isinstance(table, TableDescriptor) and not table.dropped:
+            uri = whole_uri(services, details)
+            await kind.admit(uri, [table], feed)
+            check_named_columns([table], details.parsed_options)
         await transaction.commit()
     except (SQLError, SinkRefused) as refused:
         await transaction.rollback()

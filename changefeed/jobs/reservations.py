@@ -11,13 +11,17 @@ long as a job names it (`release_orphans`): who could not be told of the end of 
 
 from __future__ import annotations
 
+import asyncio
+
 from ...catalog.descriptors.system_tables import JOBS
 from ...catalog.jobs import JobNotFound
 from ...catalog.jobs.job_store import JobStore
 from ...catalog.jobs.record import JobRecord
+from ...catalog.jobs.states import JobState
 from ...catalog.rights.quotas import owned_rows
 from ...catalog.values.errors import SQLError
 from ...kvlayer.access import StoreAccess, committed
+from ...kvlayer.errors import RetryableTransaction
 from ...kvlayer.txn import Transaction
 from .details import ChangefeedDetails, UnknownFormat, decode_details
 from .services import ChangefeedServices
@@ -36,6 +40,12 @@ FEED_QUOTA = owned_rows(
 PROTECTION_OWNER = "changefeed"
 """What the records of feeds' protected timestamps say of who needs them."""
 
+CANCEL_SECONDS_MAX = 10.0
+"""The time that a feed which is being canceled has to leave its place to the next."""
+
+LOOK_SECONDS = 0.02
+"""The time between two looks at a job that is being canceled."""
+
 
 async def check_free(
     services: ChangefeedServices,
@@ -45,7 +55,11 @@ async def check_free(
     job_id: int | None = None,
 ) -> None:
     """Raises SQLError 55000 where another feed than `job_id` has what this one would have to
-    itself."""
+    itself.
+
+    A feed that is being canceled is waited for. Then the transaction, which has read it as it was
+    before, is to be run again: raises RetryableTransaction.
+    """
     wanted = await _reserved(services, transaction, details)
     if not wanted:
         return
@@ -56,12 +70,29 @@ async def check_free(
         if job.kind != JOB_KIND or job.id == job_id:
             continue
         taken = wanted & await _reserved_by(services, transaction, job, details)
-        if taken:
-            raise SQLError(
-                "55000",
-                f"{min(taken)} belongs to changefeed job {job.id}",
-                hint=f"Choose another, or run CANCEL JOB {job.id}.",
-            )
+        if not taken:
+            continue
+        remedy = f"run CANCEL JOB {job.id}"
+        if job.state is JobState.CANCEL_REQUESTED:
+            if await _ends(services.store, job.id):
+                raise RetryableTransaction(f"changefeed job {job.id} has just been canceled")
+            remedy = f"wait until SHOW JOB {job.id} says that it is canceled"
+        raise SQLError(
+            "55000",
+            f"{min(taken)} belongs to changefeed job {job.id}",
+            hint=f"Choose another, or {remedy}.",
+        )
+
+
+async def _ends(store: StoreAccess, job_id: int) -> bool:
+    """Waits until the job is over. False when it is not within `CANCEL_SECONDS_MAX`."""
+    try:
+        async with asyncio.timeout(CANCEL_SECONDS_MAX):
+            while await lives(store, job_id):
+                await asyncio.sleep(LOOK_SECONDS)
+    except TimeoutError:
+        return False
+    return True
 
 
 async def lives(store: StoreAccess, job_id: int) -> bool:

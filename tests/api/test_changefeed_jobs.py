@@ -112,6 +112,22 @@ def test_jobs_are_controlled_by_a_query(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
+def test_a_mirror_goes_from_a_canceled_feed_to_the_next(tmp_path: Path) -> None:
+    """At once: the next waits until the first, whose end was asked for, has released it."""
+
+    async def scenario(database: AsyncDatabase) -> None:
+        statement = "CREATE CHANGEFEED FOR orders INTO 'duckdb:///m.duckdb'"
+        first = await create(database, statement)
+        await until(database, first, "running")
+        await database.sql(f"CANCEL JOB {first}")
+        second = await create(database, statement)
+        assert await state(database, first) == "canceled"
+        async with asyncio.timeout(30):
+            await database.feed(second).wait_until(await database.node.store.now())
+
+    run(tmp_path, scenario)
+
+
 def test_watched_tables_tell_what_each_is_doing(tmp_path: Path) -> None:
     async def scenario(database: AsyncDatabase) -> None:
         job_id = await create(database, "CREATE CHANGEFEED FOR orders, refunds INTO 'null://'")

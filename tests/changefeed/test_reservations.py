@@ -88,6 +88,30 @@ def test_canceled_feed_reserves_nothing() -> None:
     sim.run(scenario())
 
 
+def test_a_feed_that_is_being_canceled_is_waited_for() -> None:
+    """The one that comes next begins again once it is over, and is refused where it does not
+    end."""
+
+    async def scenario() -> None:
+        async with idle_node(sim) as only:
+            job_id = await only.bench.create("target://a")
+            await only.registry.request_cancel(job_id)
+            with pytest.raises(SQLError, match="belongs to changefeed job") as refused:
+                await only.bench.create("target://a")
+            assert f"SHOW JOB {job_id}" in (refused.value.hint or "")
+            next_one = asyncio.create_task(only.bench.create("target://a"))
+            await asyncio.sleep(1)
+            assert not next_one.done()
+            await only.registry.start()
+            with pytest.raises(RetryableTransaction):
+                await next_one
+            await only.registry.close()
+            await only.bench.create("target://a")
+
+    sim = Simulation(5)
+    sim.run(scenario())
+
+
 def test_mirrors_are_told_apart_by_file_and_table(tmp_path: Path) -> None:
     """However their locations are written: DuckDB's names ignore case, and paths are resolved."""
     files = DuckDBFiles(MirrorLocations([tmp_path]), Simulation(4).offload)
