@@ -8,7 +8,7 @@ lower('X') || 'y', md5(random()::TEXT)  by DuckDB, for as many rows as a stateme
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from uuid import UUID
 
 from sqlglot import exp
@@ -16,6 +16,7 @@ from sqlglot import exp
 from ...catalog.descriptors.descriptor import Column
 from ...catalog.values.column_types import FLOAT8, INT8, ColumnType, Datum, coerce
 from ...catalog.values.errors import SQLError
+from ...catalog.values.session_zone import zone_name
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.access import StoreAccess
 from ..parse import parse_expression, text_of
@@ -84,9 +85,15 @@ def volatile(tree: exp.Expr) -> bool:
 def default_of(column: Column) -> Scalar:
     """Returns the value that an INSERT writes where it leaves the column out."""
     if column.default_expression is not None:
-        return compile_default(parse_expression(column.default_expression))
+        return _compiled(column.default_expression, zone_name())
     datum = column.default
     return Scalar(None, lambda values, bindings: datum, True)
+
+
+@lru_cache(1024)
+def _compiled(expression: str, zone: str) -> Scalar:
+    """Returns the scalar of a stored default, its constants read in the session's time `zone`."""
+    return compile_default(parse_expression(expression))
 
 
 def draw_defaults(columns: Sequence[Column], count: int, bindings: Bindings) -> list[list[Datum]]:

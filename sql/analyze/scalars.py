@@ -154,8 +154,9 @@ def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) ->
         case exp.Paren():
             return compile_scalar(tree.this, scope, relation)
         case exp.Literal():
-            slot = tree.meta.get(SLOT)
-            return _literal(tree) if slot is None else _slot(slot)
+            if (slot := tree.meta.get(SLOT)) is None:
+                return _literal(tree)
+            return Scalar(INT8, lambda values, bindings: bindings.slots[slot], True)
         case exp.Array():
             return _array([compile_scalar(item, scope, relation) for item in tree.expressions])
         case exp.Null():
@@ -309,10 +310,6 @@ def _literal(tree: exp.Literal) -> Scalar:
     except ArithmeticError:
         raise NotNative(text) from None
     return constant(DECIMAL, number)
-
-
-def _slot(number: int) -> Scalar:
-    return Scalar(INT8, lambda values, bindings: bindings.slots[number], True)
 
 
 def _array(items: Sequence[Scalar]) -> Scalar:

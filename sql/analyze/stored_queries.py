@@ -40,9 +40,7 @@ def items_of(row: exp.Expr) -> Sequence[exp.Expr]:
 
 
 def _foreign(item: exp.Expr) -> bool:
-    if is_default(item):
-        return False
-    if evaluates(item):
+    if isinstance(item, exp.Parameter | exp.Literal) or is_default(item) or evaluates(item):
         return False
     columns = find_all(item, exp.Column)
     return all(column.find_ancestor(exp.Query) is not None for column in columns)

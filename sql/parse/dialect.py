@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
+from threading import get_ident
 from typing import ClassVar
 
 from sqlglot import exp
@@ -121,13 +122,19 @@ def _postgres() -> Postgres:
 POSTGRES = _postgres()
 
 
+@lru_cache
+def _tokenizer(thread: int) -> Tokenizer:
+    """Returns the tokenizer of a thread: to make one takes as long as to read a short text."""
+    return Tokenizer(POSTGRES)
+
+
 _EXPONENT = re.compile(r"[0-9.][eE][0-9]+(?=[+-][0-9])")
 """An exponent without a sign, behind which a sign is an operator: `1e9+3`."""
 
 
 def tokens_of(text: str, start: int, end: int) -> list[Token]:
     """The tokens of a part of a text. Raises TokenError."""
-    tokens = Tokenizer(POSTGRES).tokenize(text[start:end])
+    tokens = _tokenizer(get_ident()).tokenize(text[start:end])
     for token in tokens if start else ():
         token.start += start
         token.end += start

@@ -137,10 +137,6 @@ def _later(moment: datetime, interval: Interval) -> Datum:
     return added(moved, Interval(microseconds=interval.microseconds))
 
 
-def _day_later(day: date, interval: Interval) -> Datum:
-    return added(datetime.combine(day, time.min), interval)
-
-
 def _days_later(day: date, count: int) -> Datum:
     try:
         return day + timedelta(days=count)
@@ -151,6 +147,9 @@ def _days_later(day: date, count: int) -> Datum:
 _MOVES: dict[tuple[TypeKind, TypeKind], tuple[TypeKind, Callable[[Any, Any], Datum]]] = {
     (TypeKind.TIMESTAMPTZ, TypeKind.INTERVAL): (TypeKind.TIMESTAMPTZ, _later),
     (TypeKind.TIMESTAMP, TypeKind.INTERVAL): (TypeKind.TIMESTAMP, _later),
-    (TypeKind.DATE, TypeKind.INTERVAL): (TypeKind.TIMESTAMP, _day_later),
+    (TypeKind.DATE, TypeKind.INTERVAL): (
+        TypeKind.TIMESTAMP,
+        lambda day, interval: added(datetime.combine(day, time.min), interval),
+    ),
     (TypeKind.DATE, TypeKind.INT8): (TypeKind.DATE, _days_later),
 }

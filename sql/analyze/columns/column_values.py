@@ -69,7 +69,7 @@ def value_for(
     check_assignable(scalar.type, column.type, column.name, item)
     if SLOT in _written_number(item).meta:
         return Scalar(None, SlotValue(scalar, column, position_of(item)), True)
-    return _converted(scalar, column, position_of(item))
+    return _converted(scalar, column, item)
 
 
 def _digits(scalar: Scalar) -> Scalar:
@@ -87,13 +87,13 @@ def _digits(scalar: Scalar) -> Scalar:
     return constant(STRING, None if number is None else str(number))
 
 
-def _converted(scalar: Scalar, column: Column, position: int | None) -> Scalar:
+def _converted(scalar: Scalar, column: Column, item: exp.Expr) -> Scalar:
     """A constant as the column will hold it: what is wrong with it is said while planning."""
     try:
         datum = constant_datum(scalar)
     except NotNative:
         return scalar
-    return constant(None, _coerced(column, datum, position))
+    return constant(None, _coerced(column, datum, position_of(item)))
 
 
 def _written_number(item: exp.Expr) -> exp.Expr:

@@ -207,16 +207,12 @@ _clause = Rules(
         f"UNIQUE {NULLS} _:not_deferrable",
         lambda: {"constraint": partial(IndexDefinition, unique=True, constraint=True)},
     ),
-    (CHECK, lambda **fields: {"constraint": partial(_check, **fields)}),
+    (CHECK, lambda **fields: {"constraint": lambda columns, **named: Check(**fields, **named)}),
     (_REFERENCES, lambda **fields: {"constraint": partial(_reference, **fields)}),
     ("_:collated", dict),
 )
 _VALUES = frozenset({"default", "computed", "identity"})
 """Clauses that say where a column has its values from: one of them may stand."""
-
-
-def _check(columns: tuple[str, ...], **fields: object) -> Check:
-    return Check(**fields)  # type: ignore[arg-type]
 
 
 @kinds.kind("column_definition", kinds.begins_name)
