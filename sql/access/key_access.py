@@ -52,9 +52,7 @@ from ...catalog.values.physical import physical_of
 from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ...kvlayer.keys import index_prefix
 from ...kvlayer.span import Span, prefix_end
-from ..analyze.scalars import Bindings, Scalar
-from ..results.table_reads import Source
-from .predicates import (
+from ..analyze.predicates import (
     LISTED,
     Comparator,
     Comparison,
@@ -63,6 +61,8 @@ from .predicates import (
     Predicate,
     elements_of,
 )
+from ..analyze.scalars import Bindings, Scalar
+from ..results.table_reads import Source
 
 PREFIXES_MAX = 1000
 """A product of IN lists beyond this is read as one span and filtered."""

@@ -362,6 +362,12 @@ def refuse_sets(tree: exp.Expr, clause: str, *, series: bool = False) -> None:
         raise error_at(node, sqlstate, f"{what} are not allowed in {clause}")
 
 
+def refuse_parameters(tree: exp.Expr, taker: str) -> None:
+    """Raises SQLError 42P02 for a parameter in what is kept beyond its statement."""
+    if tree.find(exp.Parameter) is not None:
+        raise SQLError("42P02", f"{taker} takes no parameters")
+
+
 def descriptor_of(source: exp.Expr | QueryScope, relations: Relations) -> TableDescriptor | None:
     """Returns the table that a source is, or the view that a subquery stands for."""
     if isinstance(source, QueryScope):

@@ -8,27 +8,28 @@ lower('X') || 'y', md5(random()::TEXT)  by DuckDB, for as many rows as a stateme
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from uuid import UUID
 
 from sqlglot import exp
 
 from ...catalog.descriptors.descriptor import Column
+from ...catalog.descriptors.enum_columns import enum_in
 from ...catalog.values.column_types import FLOAT8, INT8, ColumnType, Datum, coerce
 from ...catalog.values.errors import SQLError
 from ...catalog.values.session_zone import zone_name
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.access import StoreAccess
 from ..parse import parse_expression, text_of
+from ..syntax.statement import at
 from ..syntax.trees import position_of, walk
 from .binder import refuse_sets
 from .calls.client_functions import client_fact
 from .calls.row_calls import COMPUTED, Generators, Request, ValueNeeded, draws
-from .scalars import Bindings, NotNative, Scalar, Values, compile_scalar, evaluates
+from .scalars import EPOCH, Bindings, NotNative, Scalar, Values, compile_scalar, evaluates
 
 _ROWID_BITS = (1 << 15) - 1
-
-_UUID = ColumnType(TypeKind.UUID)
 
 
 class StoreGenerators:
@@ -56,7 +57,11 @@ class StoreGenerators:
 
 def compile_default(tree: exp.Expr) -> Scalar:
     """The scalar of a DEFAULT clause. Raises SQLError for an expression that no default may be."""
-    _refuse(tree)
+    refuse_sets(tree, "DEFAULT expressions")
+    for kind, sqlstate, message in _REFUSED:
+        found = tree.find(kind)
+        if found is not None:
+            raise SQLError(sqlstate, message, position=position_of(found))
     generator = generator_of(tree)
     if generator is not None:
         return generator
@@ -80,6 +85,36 @@ def volatile(tree: exp.Expr) -> bool:
     if any(client_fact(node) for node in walk(tree)):
         return True
     return not evaluates(tree)
+
+
+def with_default(column: Column, tree: exp.Expr) -> Column:
+    """The column with a constant default, or one that is drawn for each row."""
+    tree = _without_own_cast(tree, column.type)
+    scalar = compile_default(tree)
+    if volatile(tree):
+        return replace(column, default_expression=text_of(tree))
+    with at(position_of(tree)):
+        datum = coerce(column.type, scalar.value(EPOCH), column=column.name)
+    return replace(column, has_default=True, default=datum)
+
+
+def _without_own_cast(tree: exp.Expr, type: ColumnType) -> exp.Expr:
+    """A default less a cast of a text to the column's own enumeration, as pg_dump writes one."""
+    enum = enum_in(type)
+    if enum is None or not isinstance(tree, exp.Cast) or not isinstance(tree.this, exp.Literal):
+        return tree
+    name = tree.to.sql("postgres").replace('"', "").removesuffix("[]").rpartition(".")[2]
+    return tree.this if name == enum.name else tree
+
+
+def repeats(tree: exp.Expr) -> bool:
+    """Whether an expression tells no time and draws nothing, so that its value stays the same."""
+    if tree.find(exp.CurrentTimestamp, exp.CurrentDate) or any(map(generator_of, tree.walk())):
+        return False
+    return _CLOCKS.isdisjoint(call.name.lower() for call in tree.find_all(exp.Anonymous))
+
+
+_CLOCKS = frozenset({"clock_timestamp", "statement_timestamp", "transaction_timestamp"})
 
 
 def default_of(column: Column) -> Scalar:
@@ -125,7 +160,7 @@ def generator_of(tree: exp.Expr) -> Scalar | None:
 
 
 _GENERATORS: dict[str, tuple[ColumnType, Callable[[Generators], object]]] = {
-    "gen_random_uuid": (_UUID, lambda generators: generators.uuid()),
+    "gen_random_uuid": (ColumnType(TypeKind.UUID), lambda generators: generators.uuid()),
     "unique_rowid": (INT8, lambda generators: generators.rowid()),
     "random": (FLOAT8, lambda generators: generators.random()),
 }
@@ -141,14 +176,6 @@ _REFUSED: tuple[tuple[type[exp.Expr], str, str], ...] = (
     (exp.Column, "0A000", "cannot use column reference in DEFAULT expression"),
     (exp.Parameter, "42P02", "a DEFAULT expression takes no parameters"),
 )
-
-
-def _refuse(tree: exp.Expr) -> None:
-    refuse_sets(tree, "DEFAULT expressions")
-    for kind, sqlstate, message in _REFUSED:
-        found = tree.find(kind)
-        if found is not None:
-            raise SQLError(sqlstate, message, position=position_of(found))
 
 
 def computed_given(name: str) -> SQLError:

@@ -38,7 +38,7 @@ from ...catalog.values.errors import SQLError
 from ...catalog.values.literals import read_decimal
 from ...catalog.values.physical import Physical
 from ...catalog.values.type_kinds import TypeKind
-from ...kvlayer.clock import Timestamp
+from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.process.fibre import give_way
 from ...kvlayer.transaction_modes import WhenLocked
 from ..builtins.signatures import NUMBERS, SIGNS
@@ -121,6 +121,8 @@ class Bindings(Struct, frozen=True):
         """Returns these values with other parameters."""
         return replace(self, parameters=parameters)
 
+
+EPOCH = Bindings((), ZERO)
 
 Values = Sequence[Datum]
 Evaluator = Callable[[Values, Bindings], object]

@@ -14,6 +14,7 @@ before DuckDB sees it, behind the checks of its types (`sql.analyze.types`):
     `aggregates`     ordered sets, FILTER, lists of distinct values
     `implied_columns`  those that depend on a grouped primary key, and of documents' elements
     `documents`      JSONB
+    `row_expressions`  computed columns, checks and defaults, by Python or by DuckDB
 
 What is not known to differ passes as it is. The promise is held by the differential test against
 PostgreSQL (`tests/system/differential`); what still differs is in docs/sql-differences.md.

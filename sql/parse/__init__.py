@@ -7,11 +7,12 @@ It promises that no clause is silently ignored and that every syntax error has a
 never know whether a table exists.
 """
 
-from .expressions import columns_in, parse_expression, renamed, text_of, uses_any
+from .expressions import cast_text, columns_in, parse_expression, renamed, text_of, uses_any
 from .grammar import ParsedText, parse
 
 __all__ = [
     "ParsedText",
+    "cast_text",
     "columns_in",
     "parse",
     "parse_expression",

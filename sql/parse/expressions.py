@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
 
+from ...catalog.values.type_kinds import TypeKind
 from ..syntax.trees import error_at, find_all, folded
 from .dialect import POSTGRES
 from .lexer import tokenize
@@ -23,6 +24,12 @@ def text_of(tree: exp.Expr) -> str:
     """An expression as text that reads back as it, every name in quotes, and functions in lower
     case: SQLAlchemy, Prisma and Rails look for `nextval(` in defaults."""
     return as_written(tree).sql(POSTGRES, identify=True, normalize_functions="lower")
+
+
+def cast_text(column: str, type: str) -> str:
+    """`CAST("column" AS type)`, as text: sqlglot knows BYTES by PostgreSQL's name alone."""
+    to = type.replace(TypeKind.BYTES.value, "BYTEA")
+    return text_of(exp.cast(exp.column(column, quoted=True), to))
 
 
 _NOT_OF_ONE_ROW = (

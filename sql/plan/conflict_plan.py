@@ -20,16 +20,16 @@ from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.elements import ElementState, Index
 from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
-from ..access.predicates import Predicate, compile_predicates
 from ..analyze.binder import Relations, column_of, row_scope, table_called, unknown_column
 from ..analyze.columns.column_values import assigned_column, is_default, value_for
 from ..analyze.default_expressions import default_of
 from ..analyze.given_tables import ROW_NUMBER, given_table
+from ..analyze.predicates import Predicate, compile_predicates
 from ..analyze.scalars import NotNative, Scope
 from ..analyze.types.blanks import without_blanks
 from ..lower.transpile import AnalyticSelect, transpile
 from ..syntax.statements import Insert, InsertMode, OnConflict
-from ..syntax.trees import error_at, find_all, folded, position_of
+from ..syntax.trees import error_at, find_all, folded, position_of, quoted_names
 from .plans import Assignment, ConflictPlan
 
 EXCLUDED = "excluded"
@@ -61,7 +61,7 @@ def _of_upsert(statement: Insert, descriptor: TableDescriptor) -> OnConflict | N
         return None
     key = descriptor.key_columns
     return OnConflict(
-        columns=tuple(exp.to_identifier(column.name, quoted=True) for column in key),
+        columns=tuple(quoted_names(column.name for column in key)),
         constraint=None,
         updates=True,
         assignments=tuple(

@@ -24,13 +24,13 @@ from sqlglot import exp
 
 from ...catalog.values.column_types import INT8, ColumnType
 from ...catalog.values.errors import SQLError
-from ..analyze.calls.row_calls import is_sequence_call, sequence_arguments, session_function
+from ..analyze.calls.row_calls import calls_in, sequence_arguments, session_function
 from ..analyze.columns.output_columns import output_name
 from ..analyze.scalars import evaluates
 from ..builtins.macros import cast_to
 from ..builtins.session_functions import SessionFunction
 from ..results.results import ResultColumn
-from ..syntax.trees import find_all, folded, position_of
+from ..syntax.trees import folded, position_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def split_items(tree: exp.Expr) -> tuple[exp.Select, DrawnItems] | None:
     if not isinstance(tree, exp.Select):
         return None
     items = [item for item in tree.expressions if not isinstance(item.unalias(), exp.Column)]
-    calls = [call for item in items for call in _calls(item)]
+    calls = [call for item in items for call in calls_in(item)]
     if not calls:
         return None
     alone = tree.args.get("from_") is None and not any(map(session_function, calls))
@@ -90,10 +90,11 @@ def _split(query: exp.Select) -> tuple[exp.Select, DrawnItems]:
     for place, item in enumerate(list(query.expressions)):
         if item.is_star:
             raise _refused(item, "a value cannot be drawn beside a star", "Name the columns.")
-        if not _calls(item):
+        calls = list(calls_in(item))
+        if not calls:
             continue
         call = item.unalias().unnest()
-        if not is_sequence_call(call) and session_function(call) is None:
+        if call is not calls[0]:
             hint = "Call it as an item of its own, and compute with it around the query."
             raise _refused(item, "a value cannot be drawn within an expression", hint)
         places.append(place)
@@ -117,21 +118,13 @@ def _draw(call: exp.Anonymous, operands: list[exp.Expr]) -> DrawnCall:
         return DrawnCall(call.name.lower(), function, texts=texts)
     first = len(operands)
     for number, argument in enumerate(arguments):
-        if _calls(argument):
+        if list(calls_in(argument)):
             raise _refused(argument, f"{call.name.lower()} takes nothing drawn", "Draw before.")
         given = argument.copy()
         if function is not None:
             given = cast_to(given, function.argument(number))
         operands.append(exp.alias_(given, f"$o{len(operands)}", quoted=True))
     return DrawnCall(call.name.lower(), function, tuple(range(first, len(operands))))
-
-
-def _calls(tree: exp.Expr) -> Sequence[exp.Anonymous]:
-    return [
-        node
-        for node in find_all(tree, exp.Anonymous)
-        if is_sequence_call(node) or session_function(node) is not None
-    ]
 
 
 def _refuse_order(query: exp.Select, item: exp.Expr, place: int) -> None:

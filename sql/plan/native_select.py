@@ -29,9 +29,9 @@ from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.column_types import INT8, INT8_MAX
 from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ..access.key_access import KeyAccess, key_access, ranked_accesses
-from ..access.predicates import compile_predicates
 from ..analyze.binder import Relations, check_columns, row_scope, single_table
 from ..analyze.columns.output_columns import origin_of, output_name
+from ..analyze.predicates import compile_predicates
 from ..analyze.scalars import NotNative, Scalar, Scope, adapt, compile_scalar
 from ..lower.transpile import Piecewise
 from ..results.results import ResultColumn

@@ -12,7 +12,6 @@ from ...catalog.descriptors.system_tables import FIRST_USER_ID
 from ...catalog.values.errors import SQLError
 from ...kvlayer.transaction_modes import WhenLocked
 from ..access.key_access import KeyAccess, best_access
-from ..access.predicates import Predicate, compile_predicates
 from ..analyze.binder import (
     Relations,
     check_columns,
@@ -33,6 +32,7 @@ from ..analyze.columns.column_values import (
 from ..analyze.default_expressions import default_of
 from ..analyze.enum_casts import bind_enum_casts
 from ..analyze.given_tables import is_given, is_virtual
+from ..analyze.predicates import Predicate, compile_predicates
 from ..analyze.scalars import NotNative, Scalar
 from ..analyze.stored_queries import (
     check_inserted,

@@ -12,7 +12,7 @@ from ...catalog.values.column_types import Datum
 from ...kvlayer.process.fibre import in_slices
 from ...kvlayer.transaction_modes import LockMode, WhenLocked
 from ..access.key_access import KeyAccess
-from ..access.predicates import Predicate
+from ..analyze.predicates import Predicate
 from ..analyze.scalars import Scalar
 from ..lower.transpile import AnalyticSelect
 from ..results.results import ResultColumn

@@ -27,9 +27,9 @@ from ...catalog.values.column_types import array_of
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.process.fibre import give_way
 from ..access.key_access import KeyAccess, best_access
-from ..access.predicates import ElementOf, NullTest, Predicate, compile_predicates
 from ..analyze.binder import Relations, is_plain, row_scope
 from ..analyze.given_tables import is_given, is_virtual, values_given
+from ..analyze.predicates import ElementOf, NullTest, Predicate, compile_predicates
 from ..analyze.scalars import NotNative, Scalar, Scope
 from ..lower.transpile import names_used
 from ..syntax.trees import find_all, folded, folded_alias, table_name

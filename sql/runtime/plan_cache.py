@@ -17,33 +17,29 @@ The first text of a shape is parsed, and its numbers become *slots*: in Python t
 to what the text at hand says. A number keeps its length in the shape, so what an error says of
 positions is true of every text.
 
-Only numbers that are values have slots: in items, in ON and WHERE, in assignments and in VALUES,
-under comparisons and arithmetic. DuckDB takes them as parameters where they stand beside INT8. A
-statement with a number elsewhere (LIMIT 10, ORDER BY 1, DECIMAL(8,2)) has a shape of its own, which
-is no use to others, and neither is a DuckDB query with a number beside another type.
+Only numbers that are values have slots (`sql.analyze.slots`). A statement with a number elsewhere
+(LIMIT 10, ORDER BY 1, DECIMAL(8,2)) has a shape of its own, which is no use to others, and neither
+is a DuckDB query with a number beside another type.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
-
-from sqlglot import exp
 
 from ...catalog.descriptors.temporary_schema import session_schema
 from ...catalog.values.column_types import INT8_MAX
 from ...catalog.values.session_zone import UTC_NAME, zone_name
 from ...kvlayer.process.fibre import in_slices
 from ..analyze.binder import Relations
-from ..analyze.scalars import SLOT
+from ..analyze.slots import give_slots
 from ..parse import ParsedText, parse
 from ..parse.pieces import SMALL_LENGTH, lengthy
 from ..plan.needs import Needs
 from ..plan.plans import DeletePlan, InsertPlan, Plan, SelectPlan, UpdatePlan
 from ..syntax.statement import Statement
-from ..syntax.statements import Delete, Insert, Query, Update
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -178,7 +174,7 @@ class PlanCache:
             parsed = parse(text)
             template = Template(Prepared(parsed, lengthy=lengthy(text)))
             single = len(parsed.statements) == 1
-            template.useful = single and give_slots(parsed.statements[0], shape)
+            template.useful = single and give_slots(parsed.statements[0], shape.starts)
             _keep(self._templates, shape.text, template)
             if not template.useful:
                 _keep(self._texts, text, template.prepared)
@@ -263,64 +259,6 @@ def shape_of(text: str) -> Shape | None:
     if not numbers:
         return None
     return Shape("".join([*parts, text[done:]]), tuple(numbers), tuple(starts))
-
-
-class _Elsewhere(Exception):
-    """A part of a tree under which a number is no value that may change."""
-
-
-def give_slots(statement: Statement, shape: Shape) -> bool:
-    """Marks the numbers of a statement, and says whether each of the shape's is one of them."""
-    try:
-        found = [node for root in _roots(statement) for node in _numbers(root)]
-    except _Elsewhere:
-        return False
-    places = {start: place for place, start in enumerate(shape.starts)}
-    slots = [places.get(node.meta.get("start", -1)) for node in found]
-    if sorted(slot for slot in slots if slot is not None) != list(range(len(places))):
-        return False
-    for node, slot in zip(found, slots, strict=True):
-        node.meta[SLOT] = slot
-    return True
-
-
-def _roots(statement: Statement) -> Iterator[exp.Expr]:
-    """The trees whose numbers are values."""
-    match statement:
-        case Query(tree=exp.Select() as tree, as_of=None, lock=None):
-            if tree.args.get("group") is None:  # of which items are compared with its keys
-                items = [item.unalias() for item in tree.expressions]
-                yield from (item for item in items if isinstance(item, exp.Add | exp.Sub | exp.Mul))
-            joins = tree.args.get("joins") or ()
-            yield from (join.args["on"] for join in joins if join.args.get("on") is not None)
-            if tree.args.get("where") is not None:
-                yield tree.args["where"].this
-        case Update(where=where, assignments=assignments):
-            yield from (value for _, value in assignments)
-            if where is not None:
-                yield where
-        case Delete(where=where):
-            if where is not None:
-                yield where
-        case Insert(source=exp.Values() as values, conflict=None):
-            yield from values.expressions
-
-
-_TRANSPARENT = (
-    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.And, exp.Or, exp.Not, exp.Paren, exp.In,
-    exp.Between, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Tuple,
-)  # fmt: skip
-_LEAVES = (exp.Column, exp.Null, exp.Boolean, exp.CurrentTimestamp, exp.CurrentDate, exp.Is)
-
-
-def _numbers(tree: exp.Expr) -> Iterator[exp.Literal]:
-    if isinstance(tree, exp.Literal):
-        yield tree
-    elif isinstance(tree, _TRANSPARENT):
-        for part in tree.iter_expressions():
-            yield from _numbers(part)
-    elif not isinstance(tree, _LEAVES):
-        raise _Elsewhere
 
 
 def serves_shape(plan: Plan) -> bool:

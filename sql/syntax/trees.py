@@ -24,6 +24,9 @@ E = TypeVar("E", bound=exp.Expr)
 T = TypeVar("T")
 S = TypeVar("S")
 
+Tree = exp.Expr
+"""An expression as sqlglot reads it."""
+
 _NODES_PER_STEP = 8
 
 
@@ -114,8 +117,12 @@ def folded_alias(table: exp.Expr) -> str:
 
 def alias_named(name: str, columns: Iterable[str] = ()) -> exp.TableAlias:
     """`AS name (columns)`"""
-    named = [exp.to_identifier(column, quoted=True) for column in columns]
-    return exp.TableAlias(this=exp.to_identifier(name, quoted=True), columns=named)
+    return exp.TableAlias(this=exp.to_identifier(name, quoted=True), columns=quoted_names(columns))
+
+
+def quoted_names(names: Iterable[str]) -> list[exp.Identifier]:
+    """The names as identifiers that mean them."""
+    return [exp.to_identifier(name, quoted=True) for name in names]
 
 
 def position_of(node: exp.Expr | None) -> int | None:

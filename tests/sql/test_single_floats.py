@@ -8,7 +8,7 @@ import pytest
 
 from tailrace.catalog.values.column_types import ColumnType
 from tailrace.catalog.values.type_kinds import TypeKind
-from tailrace.sql.access.predicates import Comparison, compile_predicates
+from tailrace.sql.analyze.predicates import Comparison, compile_predicates
 from tailrace.sql.parse import parse_expression
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node

@@ -3,7 +3,7 @@ that do something to sessions or keyspaces."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Protocol
 from uuid import UUID
@@ -63,6 +63,11 @@ FUNCTIONS: dict[str, tuple[int, ...]] = {"nextval": (1,), "currval": (1,), "setv
 
 def is_sequence_call(tree: exp.Expr) -> bool:
     return isinstance(tree, exp.Anonymous) and tree.name.lower() in FUNCTIONS
+
+
+def draw_of(sequence: str) -> exp.Anonymous:
+    """`nextval('sequence')`"""
+    return exp.Anonymous(this="nextval", expressions=[exp.Literal.string(sequence)])
 
 
 def sequence_arguments(call: exp.Expr) -> list[exp.Expr]:
@@ -129,6 +134,13 @@ def session_function(tree: exp.Expr) -> SessionFunction | None:
             f"It takes {' or '.join(map(str, found.counts))}.",
         )
     return found
+
+
+def calls_in(tree: exp.Expr) -> Iterator[exp.Anonymous]:
+    """The calls in a tree that do something each time. Raises SQLError as `session_function`."""
+    for node in find_all(tree, exp.Anonymous):
+        if is_sequence_call(node) or session_function(node) is not None:
+            yield node
 
 
 def refuse_session_call(node: exp.Expr) -> None:

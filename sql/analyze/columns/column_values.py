@@ -1,4 +1,4 @@
-"""Values that statements give to columns: rows of VALUES, right sides of assignments."""
+"""Values that statements give to columns: rows of VALUES, right sides of assignments, USING."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ....catalog.descriptors.descriptor import Column, TableDescriptor
 from ....catalog.descriptors.elements import Identity
 from ....catalog.values.column_types import BOOL, DECIMAL, INT8, STRING, ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError
-from ....catalog.values.type_kinds import TypeKind
+from ....catalog.values.type_kinds import FLOATS, TypeKind
 from ....kvlayer.process.fibre import give_way
 from ...builtins.signatures import NUMBERS
 from ...parse.constants import INT8_LENGTH, ConstantRows, read_constant
@@ -30,6 +30,7 @@ from ..scalars import (
     compile_scalar,
     constant,
     constant_datum,
+    type_of_cast,
 )
 
 
@@ -54,7 +55,8 @@ def is_default(item: exp.Expr) -> bool:
 def value_for(
     item: exp.Expr, descriptor: TableDescriptor, place: int, scope: Scope, relation: str | None
 ) -> Scalar:
-    """A value for a column. Raises SQLError where it is none, NotNative only with a scope."""
+    """A value for a column, a constant as the column will hold it. Raises SQLError where it is
+    none, NotNative only with a scope."""
     column = descriptor.visible_columns[place]
     try:
         scalar = compile_scalar(item, scope, relation)
@@ -69,7 +71,11 @@ def value_for(
     check_assignable(scalar.type, column.type, column.name, item)
     if SLOT in _written_number(item).meta:
         return Scalar(None, SlotValue(scalar, column, position_of(item)), True)
-    return _converted(scalar, column, item)
+    try:
+        datum = constant_datum(scalar)
+    except NotNative:
+        return scalar
+    return constant(None, _coerced(column, datum, position_of(item)))
 
 
 def _digits(scalar: Scalar) -> Scalar:
@@ -85,15 +91,6 @@ def _digits(scalar: Scalar) -> Scalar:
     except NotNative:
         return Scalar(STRING, text, scalar.constant)
     return constant(STRING, None if number is None else str(number))
-
-
-def _converted(scalar: Scalar, column: Column, item: exp.Expr) -> Scalar:
-    """A constant as the column will hold it: what is wrong with it is said while planning."""
-    try:
-        datum = constant_datum(scalar)
-    except NotNative:
-        return scalar
-    return constant(None, _coerced(column, datum, position_of(item)))
 
 
 def _written_number(item: exp.Expr) -> exp.Expr:
@@ -138,7 +135,7 @@ _ASSIGNABLE = {
 
 
 def check_assignable(
-    source: ColumnType | None, target: ColumnType, column: str, item: exp.Expr
+    source: ColumnType | None, target: ColumnType, column: str, item: exp.Expr | None
 ) -> None:
     """Refuses an expression whose type can never be stored in the column."""
     if source is None or source == target.broad:
@@ -155,6 +152,55 @@ def check_assignable(
             f'column "{column}" is of type {target} but expression is of type {source.kind.value}',
             "You will need to rewrite or cast the expression.",
         )
+
+
+def check_computed(source: ColumnType | None, column: Column, item: exp.Expr) -> None:
+    """Refuses an expression that cannot compute the column. A text is read as every type but those
+    of `_NO_TEXTS`, as it is in INSERT."""
+    if isinstance(item, exp.Literal | exp.Null):
+        return
+    readable = source is not None and source.kind is TypeKind.STRING
+    if not readable or column.type.broad.kind in _NO_TEXTS:
+        check_assignable(source, column.type, column.name, item)
+
+
+_NO_TEXTS = (TypeKind.INT8, TypeKind.DECIMAL, *FLOATS, TypeKind.BOOL)
+"""Types that a text takes only by a cast."""
+
+
+def casts_alone(using: exp.Expr | None, column: Column, type: ColumnType) -> bool:
+    """Whether USING says what is done without: `USING c::type`, which Knex, GORM and Sequelize
+    write of every column whose type they change."""
+    cast = None if using is None else using.unnest()
+    if not isinstance(cast, exp.Cast):
+        return False
+    target = cast.to.sql("postgres").replace('"', "").rpartition(".")[2]
+    named = type.enum is not None and target == type.enum.name
+    if not named and type_of_cast(cast) != type:
+        return False
+    operand = cast.this.unnest()
+    return isinstance(operand, exp.Column) and folded(operand.this) == column.name
+
+
+def check_using(
+    column: Column, type: ColumnType, source: ColumnType | None, using: exp.Expr
+) -> None:
+    """Refuses an expression that neither is of the column's new type nor becomes it by itself."""
+    if not isinstance(using, exp.Literal | exp.Null) and type.broad.kind is not TypeKind.STRING:
+        hint = "You might need to add an explicit cast."
+        what = f'result of USING clause for column "{column.name}"'
+        check_becomes(source, type, what, hint, using)
+
+
+def check_becomes(
+    source: ColumnType | None, target: ColumnType, what: str, hint: str, item: exp.Expr | None
+) -> None:
+    """Raises SQLError 42804 where `what` is of a type that does not become the target by itself."""
+    try:
+        check_assignable(source, target, what, item)
+    except SQLError as error:
+        message = f"{what} cannot be cast automatically to type {target}"
+        raise SQLError("42804", message, hint=hint, position=error.position) from None
 
 
 def assigned_column(
@@ -232,7 +278,7 @@ def _column(column: Column, written: list[str]) -> list[Datum]:
             value = str(value)
         kind = value.__class__
         if kind not in kinds:
-            check_assignable(_TYPES.get(kind), column.type, column.name, exp.Null())
+            check_assignable(_TYPES.get(kind), column.type, column.name, None)
             kinds.add(kind)
         found.append(coerce(column.type, value, column=column.name))
     return found

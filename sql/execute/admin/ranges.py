@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlglot import exp
-
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.rights.privileges import Privilege
 from ....catalog.rows.key_borders import border_key, pretty_key
@@ -25,7 +23,7 @@ from ...runtime.relations import resolve
 from ...runtime.services import ranged_store
 from ...syntax import statements
 from ...syntax.statement import ObjectName
-from ...syntax.trees import position_of
+from ...syntax.trees import Tree, error_at, position_of
 
 RangeStatement = statements.SplitAt | statements.UnsplitAt | statements.ShowRanges
 
@@ -74,7 +72,7 @@ async def _change_borders(
     return listing("ALTER TABLE", "key:y pretty", rows)
 
 
-def _border(table: TableDescriptor, row: tuple[exp.Expr, ...], bindings: Bindings) -> bytes:
+def _border(table: TableDescriptor, row: tuple[Tree, ...], bindings: Bindings) -> bytes:
     values = [_value(tree, bindings) for tree in row]
     try:
         return border_key(table, table.primary_index, values)
@@ -85,16 +83,12 @@ def _border(table: TableDescriptor, row: tuple[exp.Expr, ...], bindings: Binding
         raise
 
 
-def _value(tree: exp.Expr, bindings: Bindings) -> object:
+def _value(tree: Tree, bindings: Bindings) -> object:
     """Returns the value of a constant expression or a parameter."""
     try:
         return compile_scalar(tree, {}).evaluate((), bindings)
     except NotNative as error:
-        raise SQLError(
-            "0A000",
-            "borders of ranges are constants and parameters",
-            position=position_of(tree),
-        ) from error
+        raise error_at(tree, "0A000", "borders of ranges are constants and parameters") from error
 
 
 def _show(found: Sequence[RangeInfo], table: TableDescriptor, *, details: bool) -> Result:

@@ -18,14 +18,9 @@ from ....kvlayer.process.background import give_way
 from ...analyze.calls.row_calls import ValueNeeded
 from ...analyze.default_expressions import StoreGenerators, draw_defaults
 from ...analyze.scalars import Bindings
+from ...lower.row_expressions import compile_check, compile_expression
 from ...results.results import QueryEvaluator
-from ..write.row_rules import (
-    compile_check,
-    compile_expression,
-    evaluate_all,
-    first_violation,
-    rows_of,
-)
+from ..write.row_rules import evaluate_all, first_violation, rows_of
 from ..write.sequences import StoredSequences, with_draws_of
 
 DRAWN_ROWS = 100

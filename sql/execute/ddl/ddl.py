@@ -12,8 +12,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sqlglot import exp
-
 from ....catalog.descriptors.descriptor import Column, TableDescriptor
 from ....catalog.descriptors.names import TableName
 from ....catalog.descriptors.publish_rules import LOCK_PARAMETER
@@ -23,7 +21,9 @@ from ....catalog.rights.privileges import Privilege
 from ....catalog.store.catalog import TableDefinition
 from ....catalog.values.errors import SQLError
 from ....kvlayer.errors import LockTimeout, RetryableTransaction
+from ...analyze.binder import refuse_parameters
 from ...analyze.calls.client_functions import ClientFacts
+from ...analyze.default_expressions import with_default
 from ...analyze.scalars import Bindings
 from ...introspection.registry import Introspection
 from ...parse import text_of
@@ -37,13 +37,7 @@ from ..query.reading import run_select
 from ..write.row_rules import RowRules, encode_batch
 from ..write.sequences import SequencesOfUser, with_draws_of
 from ..write.steps import batches_of
-from .given_columns import (
-    ascending,
-    hidden_key,
-    notices,
-    plain_column,
-    with_default,
-)
+from .given_columns import ascending, hidden_key, notices, plain_column
 from .schema_changes import SchemaChangeStatements
 from .views import planned_query
 
@@ -160,8 +154,7 @@ async def create_table_as(changer: Changer, statement: statements.CreateTableAs)
     )
 
     async def run(drawing: Bindings) -> Result:
-        if statement.query.tree.find(exp.Parameter) is not None:
-            raise SQLError("42P02", "CREATE TABLE AS takes no parameters")
+        refuse_parameters(statement.query.tree, "CREATE TABLE AS")
         _, plan = await planned_query(changer, statement.query)
         return await run_select(plan, changer.transaction, drawing)
 

@@ -6,25 +6,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from sqlglot import exp
-
 from ....catalog.descriptors.descriptor import Column, TableDescriptor
-from ....catalog.descriptors.enum_columns import enum_in
-from ....catalog.values.column_types import INT8, ColumnType, Datum, coerce
+from ....catalog.values.column_types import INT8, ColumnType
 from ....catalog.values.errors import SQLError
-from ....catalog.values.type_kinds import FLOATS, TypeKind
-from ....kvlayer.clock import ZERO
-from ...analyze.columns.column_values import check_assignable
-from ...analyze.default_expressions import compile_default, generator_of, volatile
-from ...analyze.scalars import Bindings
+from ....catalog.values.type_kinds import TypeKind
+from ...analyze.columns.column_values import check_becomes, check_computed
+from ...analyze.default_expressions import repeats, with_default
+from ...lower.row_expressions import compile_check, compile_expression
 from ...parse import columns_in, text_of
 from ...results.results import QueryEvaluator
 from ...syntax import schema_statements as s
 from ...syntax.statement import TypeName, UserTypeName, at
-from ...syntax.trees import position_of
-from ..write.row_rules import compile_check, compile_expression, default_type, result_types
-
-EPOCH = Bindings((), ZERO)
+from ...syntax.trees import Tree, error_at
+from ..write.row_rules import default_type, result_types
 
 
 def column_type(given: TypeName) -> ColumnType:
@@ -62,51 +56,16 @@ def new_column(table: TableDescriptor, given: s.ColumnDefinition) -> tuple[Colum
     return replace(column, missing=column.default), False
 
 
-def with_default(column: Column, tree: exp.Expr) -> Column:
-    """The column with a constant default, or one that is drawn for each row."""
-    tree = without_own_cast(tree, column.type)
-    scalar = compile_default(tree)
-    if volatile(tree):
-        return replace(column, default_expression=text_of(tree))
-    with at(position_of(tree)):
-        datum: Datum = coerce(column.type, scalar.value(EPOCH), column=column.name)
-    return replace(column, has_default=True, default=datum)
-
-
-def without_own_cast(tree: exp.Expr, type: ColumnType) -> exp.Expr:
-    """A default less a cast of a text to the column's own enumeration, as pg_dump writes one."""
-    enum = enum_in(type)
-    if enum is None or not isinstance(tree, exp.Cast) or not isinstance(tree.this, exp.Literal):
-        return tree
-    name = tree.to.sql("postgres").replace('"', "").removesuffix("[]").rpartition(".")[2]
-    return tree.this if name == enum.name else tree
-
-
-_CLOCKS = frozenset({"clock_timestamp", "statement_timestamp", "transaction_timestamp"})
-
-
-def _tells_time(node: exp.Expr) -> bool:
-    if isinstance(node, exp.Anonymous):
-        return node.name.lower() in _CLOCKS
-    return isinstance(node, exp.CurrentTimestamp | exp.CurrentDate)
-
-
-def with_computed(table: TableDescriptor, column: Column, tree: exp.Expr) -> Column:
+def with_computed(table: TableDescriptor, column: Column, tree: Tree) -> Column:
     """Returns the column with a computed expression. Raises SQLError 42P17 for an expression of
     another computed column, of the time, or of drawn values."""
+    what = f'computed column "{column.name}"'
     for name in columns_in(tree):
         if table.column(name).computed is not None:
-            raise SQLError(
-                "42P17",
-                f'computed column "{column.name}" cannot reference computed column "{name}"',
-                position=position_of(tree),
-            )
-    if any(generator_of(node) is not None or _tells_time(node) for node in tree.walk()):
-        raise SQLError(
-            "42P17",
-            f'computed column "{column.name}": its expression must give the same value every time',
-            position=position_of(tree),
-        )
+            raise error_at(tree, "42P17", f'{what} cannot reference computed column "{name}"')
+    if not repeats(tree):
+        message = f"{what}: its expression must give the same value every time"
+        raise error_at(tree, "42P17", message)
     text = text_of(tree)
     compile_expression(table, text, column.type)
     return replace(column, computed=text)
@@ -114,9 +73,6 @@ def with_computed(table: TableDescriptor, column: Column, tree: exp.Expr) -> Col
 
 # What Python does not evaluate is shown to DuckDB, so that a function that is not there is told of
 # when the table is made, and not by each row that is written.
-
-_NO_TEXTS = (TypeKind.INT8, TypeKind.DECIMAL, *FLOATS, TypeKind.BOOL)
-"""Types that a text takes only by a cast."""
 
 
 async def check_expressions(
@@ -129,15 +85,8 @@ async def check_expressions(
         text = column.default_expression
         if text is not None and drawn.get(column.id) != text:
             type = await default_type(text, analytics)
-            try:
-                check_assignable(type, column.type, column.name, exp.null())
-            except SQLError as error:
-                raise SQLError(
-                    "42804",
-                    f'default for column "{column.name}" cannot be cast automatically to type '
-                    f"{column.type}",
-                    hint="Cast it, or drop it and set another one behind a change of the type.",
-                ) from error
+            hint = "Cast it, or drop it and set another one behind a change of the type."
+            check_becomes(type, column.type, f'default for column "{column.name}"', hint, None)
     known = {c.id: c.computed for c in before.columns} if before is not None else {}
     computed = [
         (column, compile_expression(table, column.computed, column.type))
@@ -151,24 +100,15 @@ async def check_expressions(
     types = iter(await result_types(table, foreign, analytics))
     for column, expression in computed:
         scalar = expression.scalar
-        _check_type(column, next(types) if scalar is None else scalar.type, expression.tree)
+        check_computed(next(types) if scalar is None else scalar.type, column, expression.tree)
     for check, expression in checks:
         type = expression.type if expression.scalar is not None else next(types)
-        if type.kind is not TypeKind.BOOL and not isinstance(expression.tree, exp.Null):
+        if type.kind is not TypeKind.BOOL and not expression.null:
             raise SQLError(
                 "42804",
                 f"argument of CHECK must be type boolean, not type {type.kind.value}",
                 detail=f"The constraint is CHECK ({check.expression}).",
             )
-
-
-def _check_type(column: Column, type: ColumnType | None, tree: exp.Expr) -> None:
-    """A text is read as every type but those, as it is in INSERT."""
-    if isinstance(tree, exp.Literal | exp.Null):
-        return
-    readable = type is not None and type.kind is TypeKind.STRING
-    if not readable or column.type.broad.kind in _NO_TEXTS:
-        check_assignable(type, column.type, column.name, tree)
 
 
 # Notices

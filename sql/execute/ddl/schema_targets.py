@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlglot import exp
-
 from ....catalog.descriptors import elements
 from ....catalog.descriptors.descriptor import Column, TableDescriptor, check_indexable
 from ....catalog.descriptors.publish_rules import LOCK_PARAMETER, check_width, lock_not_alone
@@ -32,14 +30,13 @@ from ....catalog.store.show_create import plain_text
 from ....catalog.values.column_types import ColumnType, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
-from ...analyze.columns.column_values import check_assignable
-from ...analyze.scalars import type_of_cast
-from ...parse import columns_in, renamed, text_of, uses_any
+from ...analyze.columns.column_values import casts_alone, check_using
+from ...analyze.default_expressions import with_default
+from ...lower.row_expressions import compile_check, compile_expression
+from ...parse import cast_text, columns_in, renamed, text_of, uses_any
 from ...syntax import schema_statements as s
 from ...syntax.statement import at
-from ...syntax.trees import folded
-from ..write.row_rules import compile_check, compile_expression
-from .given_columns import check_identity_type, column_type, new_column, with_default
+from .given_columns import check_identity_type, column_type, new_column
 
 
 class TableChanges:
@@ -170,7 +167,7 @@ class TableChanges:
     def _alter_type(self, command: s.AlterType) -> None:
         column = self.table.column(command.name)
         type = column_type(command.type)
-        using = None if _casts_alone(command.using, column, type) else command.using
+        using = None if casts_alone(command.using, column, type) else command.using
         if type == column.type and using is None:
             return
         if column.identity is not None:
@@ -187,10 +184,8 @@ class TableChanges:
                 f'the type of column "{column.name}" cannot be changed from or to an enumeration',
                 hint="Add a column, fill it by UPDATE, and drop this one.",
             )
-        source = using or exp.cast(
-            exp.column(column.name, quoted=True), _type_tree(type.broad.declared_name)
-        )
-        interim = text_of(source)
+        converted = cast_text(column.name, type.broad.declared_name)
+        interim = converted if using is None else text_of(using)
         default = column.default
         if column.has_default:  # another type reads its text; NULL and truths stay what they are
             plain = default is None or isinstance(default, bool)
@@ -201,14 +196,10 @@ class TableChanges:
         self._new_primary(self.table.primary_key)
         compiled = compile_expression(self.table, interim, type)
         if using is not None and compiled.scalar is not None:
-            _check_using(column, type, compiled.scalar.type, source)
-        back = exp.TryCast(
-            this=exp.column(column.name, quoted=True),
-            to=_type_tree(column.type.broad.sql_name),
-        )
+            check_using(column, type, compiled.scalar.type, using)
+        back = cast_text(column.name, column.type.broad.sql_name)
         self.add(ColumnElement(column=new, filled=True, replaces=column.id, interim=interim))
-        gone = ColumnElement(column=column, replaced=True, interim=back.sql("postgres"))
-        self.add(gone, present=False)
+        self.add(ColumnElement(column=column, replaced=True, interim=back), present=False)
 
     def _refuse_users(self, column: Column, what: str) -> None:
         if column.id in self.table.primary_key:
@@ -566,46 +557,9 @@ def _depends(column: Column, what: str) -> SQLError:
     return SQLError("2BP01", f'column "{column.name}" is used by {what}', hint="Drop that first.")
 
 
-def _casts_alone(using: exp.Expr | None, column: Column, type: ColumnType) -> bool:
-    """Whether USING says what is done without: `USING c::type`, which Knex, GORM and Sequelize
-    write of every column whose type they change."""
-    cast = None if using is None else using.unnest()
-    if not isinstance(cast, exp.Cast):
-        return False
-    target = cast.to.sql("postgres").replace('"', "").rpartition(".")[2]
-    named = type.enum is not None and target == type.enum.name
-    if not named and type_of_cast(cast) != type:
-        return False
-    operand = cast.this.unnest()
-    return isinstance(operand, exp.Column) and folded(operand.this) == column.name
-
-
 def _holds_labels(type: ColumnType) -> bool:
     """Whether values of the type are labels of an enumeration, or arrays of them."""
     return TypeKind.ENUM in (type.kind, type.element and type.element.kind)
-
-
-def _type_tree(name: str) -> exp.DataType:
-    """The type of that name as sqlglot reads it, which knows BYTES by PostgreSQL's name alone."""
-    return exp.DataType.build(name.replace(TypeKind.BYTES.value, "BYTEA"))
-
-
-def _check_using(
-    column: Column, type: ColumnType, found: ColumnType | None, source: exp.Expr
-) -> None:
-    """Refuses an expression that neither is of the column's new type nor becomes it by itself."""
-    if isinstance(source, exp.Literal | exp.Null) or type.broad.kind is TypeKind.STRING:
-        return
-    try:
-        check_assignable(found, type, column.name, source)
-    except SQLError as error:
-        raise SQLError(
-            "42804",
-            f'result of USING clause for column "{column.name}" cannot be cast automatically to '
-            f"type {type}",
-            hint="You might need to add an explicit cast.",
-            position=error.position,
-        ) from None
 
 
 def _not_null(column: Column) -> ConstraintElement:

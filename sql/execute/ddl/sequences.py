@@ -11,8 +11,6 @@ from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 
-from sqlglot import exp
-
 from ....catalog.descriptors.descriptor import Column, DescriptorState, TableDescriptor
 from ....catalog.descriptors.named_objects import SequenceDescriptor, SequenceOptions
 from ....catalog.descriptors.publish_rules import locked_error
@@ -20,11 +18,12 @@ from ....catalog.descriptors.sequence_value import encode_value
 from ....catalog.values.column_types import INT8_MAX, INT8_MIN
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
+from ...analyze.calls.row_calls import draw_of
 from ...parse import text_of
 from ...runtime.relations import find_sequence, unknown_relation
 from ...syntax import schema_statements as s
 from ...syntax.statement import ObjectName, at
-from ...syntax.trees import unsupported
+from ...syntax.trees import Tree, unsupported
 from ..changer import Changer, all_of, found_of, skipped
 from .given_columns import check_identity_type, column_type
 from .schema_targets import TableChanges
@@ -335,7 +334,7 @@ async def _create_owned(
     column: Column,
     name: ObjectName,
     options: s.SequenceChange,
-) -> exp.Expr:
+) -> Tree:
     """Makes the sequence of a column, of the name that its options say, or else of the first that
     nothing has, and says how to draw from it."""
     *parents, last = name.parts
@@ -346,8 +345,7 @@ async def _create_owned(
         made = ObjectName((*parents, f"{wanted}{number}"), name.position)
     statement = s.CreateSequence(name=made, change=options, if_not_exists=False)
     await create(changer, statement, (table.id, column.id))
-    literal = exp.Literal.string(".".join(made.parts))
-    return exp.Anonymous(this="nextval", expressions=[literal])
+    return draw_of(".".join(made.parts))
 
 
 def _refuse_added(table: TableDescriptor, column: Column) -> None:

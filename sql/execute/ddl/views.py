@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sqlglot import exp
-
 from ....catalog.descriptors.descriptor import Column, DescriptorState, TableDescriptor
 from ....catalog.descriptors.view_query import ViewQuery
 from ....catalog.store.view_dependencies import publish_view, views_of
 from ....catalog.values.errors import SQLError
 from ....kvlayer.process.fibre import in_slices
-from ...analyze.binder import Relations, tables_of
-from ...analyze.calls.row_calls import is_sequence_call, session_function
+from ...analyze.binder import Relations, refuse_parameters, tables_of
+from ...analyze.calls.row_calls import calls_in
 from ...analyze.views import dependencies, settled_text, with_name
 from ...introspection.virtual_table import virtual_tables
 from ...parse import parse
@@ -84,14 +82,12 @@ async def _replaced(changer: Changer, statement: s.CreateView) -> TableDescripto
 async def _made(
     changer: Changer, statement: s.CreateView
 ) -> tuple[ViewQuery, Sequence[ResultColumn]]:
-    """Returns the query as the view stores it, and the view's columns."""
+    """Returns the query as the view stores it, and the view's columns. Raises SQLError."""
     (query,) = (await in_slices(lambda: parse(statement.text))).statements
     assert isinstance(query, Query), statement
-    if query.tree.find(exp.Parameter) is not None:
-        raise SQLError("42P02", "a view takes no parameters")
-    for call in query.tree.find_all(exp.Anonymous):
-        if is_sequence_call(call) or session_function(call) is not None:
-            raise SQLError("0A000", f"a view cannot call {call.name.lower()}")
+    refuse_parameters(query.tree, "a view")
+    for call in calls_in(query.tree):
+        raise SQLError("0A000", f"a view cannot call {call.name.lower()}")
     relations, plan = await planned_query(changer, query)  # errors have the author's positions
     for parts, table in relations.items():
         if table.temporary:
@@ -109,7 +105,15 @@ async def _made(
     else:
         select = replace(plan.analytic, positions={})
         found = await columns_of(select, changer.services.analytics)
-    _refuse_twice(found, statement.name)
+    columns = [column.name for column in found]
+    for place, column in enumerate(columns):
+        if column in columns[:place]:
+            raise SQLError(
+                "42701",
+                f'column "{column}" specified more than once',
+                hint="Give the columns other names behind AS.",
+                position=statement.name.position,
+            )
     return ViewQuery(text, reads), found
 
 
@@ -183,19 +187,6 @@ async def publish(
         await changer.wait_for_room(before)
         changed = replace(changed, version=descriptors.next_version(transaction, before))
     await publish_view(descriptors, transaction, before, changed)
-
-
-def _refuse_twice(columns: Sequence[ResultColumn], view: ObjectName) -> None:
-    """Raises SQLError 42701 where two columns of a view have one name."""
-    names = [column.name for column in columns]
-    for place, name in enumerate(names):
-        if name in names[:place]:
-            raise SQLError(
-                "42701",
-                f'column "{name}" specified more than once',
-                hint="Give the columns other names behind AS.",
-                position=view.position,
-            )
 
 
 # ALTER TABLE … RENAME TO, of a view and of what views read

@@ -20,8 +20,8 @@ from ....kvlayer.span import Span
 from ....kvlayer.transaction_modes import WhenLocked
 from ....kvlayer.txn import Transaction
 from ...access.key_access import TooManyRows
-from ...access.predicates import bind_predicates
 from ...analyze.given_tables import is_virtual
+from ...analyze.predicates import bind_predicates
 from ...analyze.scalars import Bindings
 from ...plan.plans import LockingPlan, NativeSelect, SelectPlan
 from ...results.errors import lock_unavailable

@@ -24,10 +24,10 @@ from ....kvlayer.span import Span
 from ....kvlayer.transaction_modes import WhenLocked
 from ....kvlayer.txn import Transaction
 from ...access.key_access import KeyAccess, TooManyRows
-from ...access.predicates import bind_predicates
 from ...analyze.calls.row_calls import ValueNeeded, ask_sequence
 from ...analyze.columns.output_columns import with_origins
 from ...analyze.given_tables import is_virtual
+from ...analyze.predicates import bind_predicates
 from ...analyze.scalars import Bindings, Scalar
 from ...lower.transpile import AnalyticSelect, TableScan
 from ...plan.drawn_items import DrawnCall, DrawnItems

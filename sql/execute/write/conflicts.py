@@ -20,8 +20,8 @@ from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Evaluation, Transaction
 from ....kvlayer.process.fibre import in_slices_where
-from ...access.predicates import bind_predicates
 from ...analyze.given_tables import filled, with_given
+from ...analyze.predicates import bind_predicates
 from ...analyze.scalars import Bindings
 from ...plan.plans import ConflictPlan, InsertPlan
 from ...results.results import Row

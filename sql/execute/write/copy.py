@@ -8,7 +8,6 @@ await session.end_batch()                    # or await session.fail(): then not
 from __future__ import annotations
 
 import pyarrow as pa
-from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import Column, TableDescriptor
 from ....catalog.descriptors.system_tables import FIRST_USER_ID
@@ -27,6 +26,7 @@ from ...runtime.services import Services
 from ...runtime.transactions import OpenTransaction
 from ...syntax.statement import at
 from ...syntax.statements import CopyFrom
+from ...syntax.trees import quoted_names
 from .foreign_keys import write_in
 from .row_rules import RowRules, encode_batch
 from .sequences import SequencesOfUser, with_draws_of
@@ -101,9 +101,9 @@ def _columns(statement: CopyFrom, descriptor: TableDescriptor) -> tuple[Column, 
         raise SQLError("42501", f'permission denied for table "{descriptor.name}"')
     if statement.columns is None:
         return tuple(column for column in descriptor.shown_columns if column.computed is None)
-    names = [exp.to_identifier(name, quoted=True) for name in statement.columns]
     with at(statement.table.position):
-        columns = [descriptor.visible_columns[place] for place in places_of(names, descriptor)]
+        places = places_of(quoted_names(statement.columns), descriptor)
+        columns = [descriptor.visible_columns[place] for place in places]
         for column in columns:
             if column.computed is not None:
                 raise computed_given(column.name)

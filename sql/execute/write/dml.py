@@ -22,10 +22,10 @@ from ....catalog.values.errors import SQLError
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.process.fibre import end_slice, in_slices_where
 from ....kvlayer.txn import Evaluation, Transaction
-from ...access.predicates import bind_predicates
 from ...analyze.calls.row_calls import ValueNeeded
 from ...analyze.columns.column_values import SlotValue, refuse_inserted
 from ...analyze.given_tables import filled, with_given
+from ...analyze.predicates import bind_predicates
 from ...analyze.scalars import Bindings
 from ...plan.plans import DeletePlan, InsertPlan, Plan, RowFinder, SelectPlan, UpdatePlan, WithPlan
 from ...results.results import Answer, Result, Row

@@ -3,12 +3,8 @@
 Computed columns, columns that are coming and going and that no statement knows, and checks. A table
 without any of these is *plain*, and its rows are encoded as they are.
 
-What Python evaluates row by row is evaluated so; for everything else DuckDB is asked about all rows
-at once, and about defaults for as many rows as a statement needs:
-
-    DEFAULT lower('X') || nextval('s')
-
-    SELECT lower('X') || "$0" FROM "$drawn"     its rows: one value of s each
+What Python evaluates row by row is evaluated so; for everything else DuckDB is asked
+(`sql.lower.row_expressions`).
 
 What is drawn, from sequences or at random, is drawn by us and given to DuckDB: a sequence's values
 are durable before they are seen, and the store's random numbers follow its seed.
@@ -16,40 +12,33 @@ are durable before they are seen, and the store's random numbers follow its seed
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 
 import pyarrow as pa
-from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import Column, TableDescriptor
 from ....catalog.descriptors.elements import CheckConstraint
 from ....catalog.rows.arrow_conform import broad_schema, conform
 from ....catalog.rows.row_codec import RowCodec, codec_for
 from ....catalog.values.arrow_columns import column_array, column_datums
-from ....catalog.values.column_types import BOOL, STRING, ColumnType, Datum, coerce
+from ....catalog.values.column_types import ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError, Violated, null_value
 from ....catalog.values.physical import to_physical
-from ....kvlayer.clock import ZERO
-from ...access.predicates import (
-    Comparison,
-    ElementOf,
-    Predicate,
-    bind_predicates,
-    compile_predicates,
-)
 from ...analyze import default_expressions
-from ...analyze.binder import check_columns, row_scope
-from ...analyze.calls.row_calls import is_sequence_call
-from ...analyze.enum_casts import bind_row_casts
-from ...analyze.given_tables import given_table
-from ...analyze.scalars import Bindings, NotNative, Scalar, compile_scalar
-from ...analyze.types.blanks import without_blanks
-from ...lower.transpile import AnalyticSelect, parameter_values, transpile
+from ...analyze.scalars import Bindings, Scalar
+from ...lower.row_expressions import (
+    AnalyticExpressions,
+    RowExpression,
+    analytic_expressions,
+    compile_check,
+    compile_expression,
+    drawn_expression,
+)
+from ...lower.transpile import parameter_values
 from ...parse import parse_expression
 from ...results.results import ArrowQuery, QueryEvaluator, Row
-from ...syntax.trees import find_all
+from ...syntax.trees import Tree
 from ..query.evaluator_errors import asked_of_duckdb
 from ..query.result_shape import columns_of
 from .mutations import Mutation
@@ -57,11 +46,6 @@ from .steps import in_steps, portions, sliced
 
 ROWS_PER_PIECE = 128
 """Rows that are encoded together, column by column."""
-
-
-_DRAWN = "$drawn"
-_DRAWN_NUMBER = 2_000_000
-"""The number of the given table of drawn values, above those of a WITH's parts."""
 
 _COMPILED_MAX = 256
 """Defaults that stay compiled: as many as some busy tables have."""
@@ -211,72 +195,6 @@ def _with_drawn(
 # Expressions
 
 
-@dataclass(frozen=True, slots=True)
-class RowExpression:
-    """An expression of a table's visible columns. `scalar` is there if Python evaluates it."""
-
-    tree: exp.Expr
-    type: ColumnType
-    scalar: Scalar | None
-
-    def evaluate(self, row: Row, bindings: Bindings) -> Datum:
-        assert self.scalar is not None, self
-        return coerce(self.type, self.scalar.evaluate(row, bindings))
-
-
-def compile_expression(table: TableDescriptor, text: str, type: ColumnType) -> RowExpression:
-    """Raises SQLError for a name that the table lacks, and for what no engine takes."""
-    tree = parse_expression(text)
-    bind_row_casts(tree, table)
-    check_columns(tree, table, table.name)
-    try:
-        scalar = compile_scalar(tree, row_scope(table), table.name)
-    except NotNative:
-        scalar = None
-        _analytic(table, [tree])  # is it one for DuckDB?
-    return RowExpression(tree, type, scalar)
-
-
-def compile_check(table: TableDescriptor, check: CheckConstraint) -> RowExpression:
-    """Compiles a CHECK constraint: for Python where its expression allows that, else for
-    DuckDB. It is violated where it is false: NULL satisfies it."""
-    tree = without_blanks(parse_expression(check.expression), {(table.name,): table})
-    bind_row_casts(tree, table)
-    check_columns(tree, table, table.name)
-    scalar = None
-    try:
-        predicates = compile_predicates(tree, row_scope(table), table.name)
-        if any(_compares_with_null(predicate) for predicate in predicates):
-            raise NotNative("NULL among the constants")
-        scalar = Scalar(BOOL, partial(_holds, predicates), False)
-    except NotNative:
-        _analytic(table, [tree])
-    return RowExpression(tree, BOOL, scalar)
-
-
-def _compares_with_null(predicate: Predicate) -> bool:
-    match predicate:
-        case Comparison(constant=constant):
-            return constant.value(_NOTHING) is None
-        case ElementOf(array=array):
-            found = array.value(_NOTHING)
-            return not isinstance(found, list) or None in found
-    return False
-
-
-_NOTHING = Bindings((), ZERO)
-
-
-def _holds(predicates: Sequence[Predicate], row: Row, bindings: Bindings) -> bool:
-    return not any(_false(predicate, row, bindings) for predicate in predicates)
-
-
-def _false(predicate: Predicate, row: Row, bindings: Bindings) -> bool:
-    if isinstance(predicate, Comparison | ElementOf) and row[predicate.column] is None:
-        return False
-    return not bind_predicates([predicate], bindings)(row)
-
-
 async def evaluate_all(
     table: TableDescriptor,
     expressions: Sequence[RowExpression],
@@ -285,10 +203,9 @@ async def evaluate_all(
 ) -> list[Sequence[Datum]]:
     """The values of each expression in each row."""
     foreign = [found.tree for found in expressions if found.scalar is None]
-    asked = foreign and rows
-    answers = iter(
-        await _analytic(table, foreign).values(rows, bindings) if asked else [[]] * len(foreign)
-    )
+    answers: Iterator[list[Datum]] = iter([[]] * len(foreign))
+    if foreign and rows:
+        answers = iter(await _values(analytic_expressions(table, foreign), rows, bindings))
 
     def evaluated(expression: RowExpression) -> Sequence[Datum]:
         return [expression.evaluate(row, bindings) for row in in_steps(rows)]
@@ -309,48 +226,33 @@ async def first_violation(
     return next((place for place, truth in enumerate(truths) if truth is False), None)
 
 
-@dataclass(frozen=True, slots=True)
-class _AnalyticExpressions:
-    """Expressions over the rows of a table, as DuckDB evaluates them."""
-
-    table: TableDescriptor
-    select: AnalyticSelect
-
-    async def values(self, rows: Sequence[Row], bindings: Bindings) -> list[list[Datum]]:
-        """The values of each expression, in the order of the rows."""
-        with asked_of_duckdb(self.select, [self.table]):
-            values = parameter_values(self.select, bindings)
-            scans = self.select.scans
-            given = {scan.registered: _arrow(self.table, scan.places, rows) for scan in scans}
-            answer = await bindings.evaluator.run(ArrowQuery(self.select.sql, given, values))
-        columns = [
-            column_datums(column.type, array)
-            for column, array in zip(answer.columns, answer.table.columns, strict=True)
-        ]
-        if len(columns[0]) != len(rows):  # it reads no column: one answer is that for all
-            columns = [column * len(rows) for column in columns]
-        return columns
-
-    async def types(self, analytics: QueryEvaluator) -> list[ColumnType]:
-        """The types of the expressions. Raises DuckDB's errors as SQLError, such as 42883 for an
-        unknown function."""
-        columns = await columns_of(self.select, analytics, [self.table])
-        return [column.type for column in columns]
-
-
-def _analytic(table: TableDescriptor, trees: Sequence[exp.Expr]) -> _AnalyticExpressions:
-    aliased = [
-        exp.alias_(tree.copy(), f"e{place}", quoted=True) for place, tree in enumerate(trees)
+async def _values(
+    asked: AnalyticExpressions, rows: Sequence[Row], bindings: Bindings
+) -> list[list[Datum]]:
+    """The values of each expression, in the order of the rows."""
+    table, select = asked.table, asked.select
+    with asked_of_duckdb(select, [table]):
+        values = parameter_values(select, bindings)
+        given = {scan.registered: _arrow(table, scan.places, rows) for scan in select.scans}
+        answer = await bindings.evaluator.run(ArrowQuery(select.sql, given, values))
+    columns = [
+        column_datums(column.type, array)
+        for column, array in zip(answer.columns, answer.table.columns, strict=True)
     ]
-    query = exp.select(*aliased).from_(exp.Table(this=exp.to_identifier(table.name, quoted=True)))
-    return _AnalyticExpressions(table, transpile(query, {(table.name,): table}))
+    if len(columns[0]) != len(rows):  # it reads no column: one answer is that for all
+        columns = [column * len(rows) for column in columns]
+    return columns
 
 
 async def result_types(
-    table: TableDescriptor, trees: Sequence[exp.Expr], analytics: QueryEvaluator
+    table: TableDescriptor, trees: Sequence[Tree], analytics: QueryEvaluator
 ) -> list[ColumnType]:
-    """Returns the types of expressions by DuckDB. Raises SQLError."""
-    return await _analytic(table, trees).types(analytics) if trees else []
+    """Returns the types of expressions by DuckDB. Raises its errors as SQLError, such as 42883 for
+    an unknown function."""
+    if not trees:
+        return []
+    select = analytic_expressions(table, trees).select
+    return [column.type for column in await columns_of(select, analytics, [table])]
 
 
 def _arrow(table: TableDescriptor, places: Sequence[int], rows: Sequence[Row]) -> pa.Table:
@@ -383,48 +285,26 @@ def violation(table: TableDescriptor, check: CheckConstraint) -> SQLError:
 async def computed_values(text: str, count: int, bindings: Bindings) -> Sequence[object]:
     """Returns `count` values of a default that takes more than Python, each of a row of its own.
     Raises SQLError, and ValueNeeded where the generators do."""
-    drawn, asked = _compiled(text)
+    asked = _compiled(text)
     rows: list[Row] = [
-        (number, *[scalar.evaluate((), bindings) for scalar in drawn])  # type: ignore[arg-type]
-        for number in range(count if drawn else 1)
+        (number, *[scalar.evaluate((), bindings) for scalar in asked.draws])  # type: ignore[arg-type]
+        for number in range(count if asked.draws else 1)
     ]
-    (values,) = await asked.values(rows, bindings)
-    return values if drawn else values * count  # the same for every row
+    (values,) = await _values(asked, rows, bindings)
+    return values if asked.draws else values * count  # the same for every row
 
 
 async def default_type(text: str, analytics: QueryEvaluator) -> ColumnType | None:
     """Returns the type of a default that is drawn for each row; None for one that takes any. Raises
-    DuckDB's errors as SQLError, such as 42883 for an unknown function."""
+    SQLError as `result_types`."""
     tree = parse_expression(text)
     if not default_expressions.computed(tree):
         return default_expressions.compile_default(tree).type
-    (found,) = await _compile(tree)[1].types(analytics)
-    return found
-
-
-_Compiled = tuple[Sequence[Scalar], _AnalyticExpressions]
-"""The draws of a default, for each row of the table that its expression reads, and the
-expression."""
+    asked = drawn_expression(tree)
+    (found,) = await columns_of(asked.select, analytics, [asked.table])
+    return found.type
 
 
 @lru_cache(maxsize=_COMPILED_MAX)
-def _compiled(text: str) -> _Compiled:
-    return _compile(parse_expression(text))
-
-
-def _compile(tree: exp.Expr) -> _Compiled:
-    """A column, `$0` and so on, stands in the expression for each call that draws."""
-    made = exp.Paren(this=tree.copy())
-    drawn: list[Scalar] = []
-    columns: list[tuple[str, ColumnType]] = []
-    for node in list(find_all(made, exp.Anonymous, exp.Uuid, exp.Rand)):
-        scalar = default_expressions.generator_of(node)
-        if scalar is None:
-            if not is_sequence_call(node):
-                continue
-            scalar = compile_scalar(node, {})
-        name = f"${len(drawn)}"
-        drawn.append(scalar)
-        columns.append((name, scalar.type or STRING))
-        node.replace(exp.column(name, quoted=True))
-    return drawn, _analytic(given_table(_DRAWN_NUMBER, _DRAWN, columns), [made.this])
+def _compiled(text: str) -> AnalyticExpressions:
+    return drawn_expression(parse_expression(text))

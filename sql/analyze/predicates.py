@@ -12,14 +12,18 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
 
-from ...catalog.values.column_types import FLOAT8, INT8, ColumnType, Datum, array_of, coerce
+from ...catalog.values.column_types import BOOL, FLOAT8, INT8, ColumnType, Datum, array_of, coerce
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import FLOATS, TypeKind
-from ..analyze.scalars import (
+from ..parse.constants import LIST, ConstantList, Given, Item
+from ..syntax.trees import find_all, folded, position_of
+from .scalars import (
+    EPOCH,
     Bindings,
     NotNative,
     Scalar,
@@ -28,8 +32,6 @@ from ..analyze.scalars import (
     compile_scalar,
     type_of_cast,
 )
-from ..parse.constants import LIST, ConstantList, Given, Item
-from ..syntax.trees import find_all, folded, position_of
 
 Values = Sequence[Datum]
 Test = Callable[[Values], bool]
@@ -247,6 +249,33 @@ def _constant(
             raise NotNative("a list of numbers, which have one type with the column")
         type = FLOAT8
     return adapt(scalar, type, position=position_of(tree))
+
+
+def compile_condition(tree: exp.Expr, scope: Scope, relation: str) -> Scalar:
+    """The scalar of conjuncts that is false where one of them is, and true of NULL. Raises
+    NotNative."""
+    predicates = compile_predicates(tree, scope, relation)
+    if any(_compares_with_null(predicate) for predicate in predicates):
+        raise NotNative("NULL among the constants")
+    return Scalar(BOOL, partial(_holds, predicates), False)
+
+
+def _compares_with_null(predicate: Predicate) -> bool:
+    match predicate:
+        case Comparison(constant=constant):
+            return constant.value(EPOCH) is None
+        case ElementOf(array=array):
+            found = array.value(EPOCH)
+            return not isinstance(found, list) or None in found
+    return False
+
+
+def _holds(predicates: Sequence[Predicate], row: Values, bindings: Bindings) -> bool:
+    return all(
+        (row[predicate.column] is None and not isinstance(predicate, NullTest))
+        or _bound(predicate, bindings)(row)
+        for predicate in predicates
+    )
 
 
 def bind_predicates(predicates: Sequence[Predicate], bindings: Bindings) -> Test:
