@@ -31,10 +31,9 @@ from ..catalog.values.column_types import Datum
 from ..catalog.values.errors import SQLError
 from ..changefeed.pipeline.live import LiveFeed
 from ..kvlayer.clock import Timestamp, format_timestamp
-from ..sql import LoadMode, LoadReport, Row
+from ..sql import ROWS_PER_TRANSACTION, Batches, LoadMode, LoadReport, Row
 from ..sql import Result as StatementResult
 from ..sql import Session as StatementSession
-from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
 from .keyspaces import AsyncKeyspace, Keyspace
 from .loop_thread import LoopThread
 from .node import Node, NodeOptions

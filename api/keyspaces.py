@@ -11,13 +11,12 @@ Each call stands alone, and is durable when it returns. Every error is an SQLErr
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Coroutine, Generator, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any, TypeVar
 
 from ..catalog.rights.privileges import Privilege
 from ..kvlayer.clock import Timestamp
-from ..kvlayer.raw import Deleted, Swap
-from ..sql.runtime.keyspaces import OpenedKeyspace
+from ..kvlayer.raw import Deleted, RawKeyspace, Swap
 from .loop_thread import LoopThread
 from .node import Node
 
@@ -36,7 +35,7 @@ class AsyncKeyspace:
         self._node = node
         self._name = name
 
-    def _opened(self) -> OpenedKeyspace:
+    def _opened(self) -> AbstractAsyncContextManager[RawKeyspace]:
         return self._node.keyspaces.opened(self._name, needs=Privilege.SELECT)  # root's
 
     async def get(self, key: bytes, *, at: Timestamp | None = None) -> bytes | None:

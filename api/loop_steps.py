@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..kvlayer.process.fibre import cpu_of_slices_ns
-from ..sql.runtime.activity import running_activity, shown
+from ..sql import statement_begun
 
 LONG_STEP_NS = 10_000_000
 LOUD_STEP_NS = 100_000_000
@@ -115,15 +115,8 @@ def _doing(handle: Handle) -> str:
     """The callback, or the task whose step it was, and the statement that began the task, with its
     session and user."""
     step = _task(handle) or repr(handle)[:TEXT_SHOWN_MAX]
-    running = handle._context.get(running_activity)  # type: ignore[attr-defined]
-    activity = None if running is None else running()
-    text = None if activity is None else activity.text or activity.last_text
-    if activity is None or text is None:
-        return step
-    statement = (
-        f"session {activity.process_id} of {activity.user}: {shown(text)[:TEXT_SHOWN_MAX]!r}"
-    )
-    return f"{step}, begun by {statement}"
+    statement = statement_begun(handle._context)  # type: ignore[attr-defined]
+    return step if statement is None else f"{step}, begun by {statement}"
 
 
 def _task(handle: Handle) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,11 +13,13 @@ from secrets import token_bytes, token_urlsafe
 
 import pyarrow as pa
 
+from ..catalog.descriptors.descriptor import TableDescriptor
 from ..catalog.descriptors.names import TableName
 from ..catalog.descriptors.system_tables import DEFAULT_DATABASE, DESCRIPTOR, NAMESPACE
 from ..catalog.jobs import JobRegistry, Resumer
 from ..catalog.leases import LeaseManager, LivenessSession
 from ..catalog.rights.audit import Audit, NoAudit
+from ..catalog.rights.privileges import Privilege
 from ..catalog.rights.rights_watcher import RightsWatcher
 from ..catalog.rights.users import ROOT
 from ..catalog.schema_change.job import JOB_KIND as SCHEMA_CHANGE
@@ -66,7 +68,7 @@ from ..changefeed.sinks.tailrace import SPARK_SCHEME, ReplicaKind
 from ..changefeed.sinks.webhook import SCHEMES as WEBHOOK_SCHEMES
 from ..changefeed.sinks.webhook import WebhookKind
 from ..changefeed.sinks.worker_tokens import WorkerTokens
-from ..kvlayer.access import StoreAccess
+from ..kvlayer.access import StoreAccess, Transaction
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.engine import EngineFailed
 from ..kvlayer.errors import ClockStopped, KVError
@@ -79,7 +81,9 @@ from ..kvlayer.raw import DELETED_TTL, Leadership
 from ..kvlayer.span import Span
 from ..kvlayer.store import Store
 from ..sql import (
+    ROWS_PER_TRANSACTION,
     Analytics,
+    Batches,
     LoadMode,
     LoadReport,
     MirrorSession,
@@ -91,12 +95,13 @@ from ..sql import (
 from ..sql.execute.columnar_cache import ColumnarCache
 from ..sql.execute.ddl.analytic_rows import AnalyticRows
 from ..sql.execute.query.feed_queries import FeedQueries
-from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
 from ..sql.execute.write.relaxed_load import RelaxedLogs
 from ..sql.introspection.registry import find_virtual
 from ..sql.runtime.analytic_lanes import Lanes, asker
+from ..sql.runtime.authorization import Actor, require_on
 from ..sql.runtime.keyspaces import RawKeyspaces
 from ..sql.runtime.relations import orphans
+from ..sql.runtime.transactions import alone
 from ..sql.session.temporary_tables import sweep
 from .audit_log import AuditFile
 from .backup.served import Backups
@@ -315,6 +320,18 @@ class Node:
         )
         session.activity.client_address = address
         return session
+
+    def actor(self, user: str, database: str, reader: Transaction) -> Actor:
+        """A user in a database, whose rights are judged as `reader` sees them."""
+        return Actor(self.services, user, database, reader)
+
+    async def require(self, user: str, table: TableDescriptor, privileges: Privilege) -> None:
+        """Raises SQLError 42501 where the user lacks privileges on the table."""
+        await require_on(self.services, user, table, privileges)
+
+    async def transact(self, work: Callable[[Transaction], Awaitable[None]]) -> None:
+        """Does work in a transaction of its own, tried until it is committed."""
+        await alone(self.services, lambda transaction, _: work(transaction))
 
     async def load(
         self,

@@ -39,9 +39,8 @@ from tailrace.kvlayer.relaxed.events import EVENT, Snapshot
 from tailrace.kvlayer.relaxed.fold import fold
 from tailrace.kvlayer.relaxed.ids import following, machine_clock
 from tailrace.kvlayer.relaxed.machine import pause
-from tailrace.kvlayer.relaxed.reader import Reader
+from tailrace.kvlayer.relaxed.reader import EVENTS_WANTED, Reader
 from tailrace.kvlayer.relaxed.segment import SegmentWriter, read_segment
-from tailrace.sql.execute.write.relaxed_load import EVENTS_WANTED
 
 DOMAIN = 7
 THREADS = 16

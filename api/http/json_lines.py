@@ -23,7 +23,7 @@ from ...catalog.values.arrow_columns import column_array
 from ...catalog.values.errors import SQLError, null_value
 from ...catalog.values.physical import Physical, physical_of, physical_writer
 from ...catalog.values.type_kinds import TypeKind
-from ...sql.execute.write.load import ROWS_PER_TRANSACTION
+from ...sql import ROWS_PER_TRANSACTION
 
 LINE_BYTES_MAX = 16 * 1024 * 1024
 """What is held of a body that has no line end."""

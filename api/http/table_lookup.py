@@ -11,8 +11,6 @@ from ...catalog.rights.privileges import Privilege
 from ...catalog.store.catalog import unknown_table
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp
-from ...sql.plan.needs import needs_on
-from ...sql.runtime.authorization import require
 from ..node import Node
 from .access import user_of, worker_of
 
@@ -50,7 +48,7 @@ async def check_table(
     privileges: Privilege = Privilege.SELECT,
 ) -> None:
     """Raises SQLError 42501."""
-    await require(node.services, user, tuple(needs_on(table, int(privileges))))
+    await node.require(user, table, privileges)
 
 
 async def find_readable(

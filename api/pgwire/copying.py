@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from ...catalog.values.errors import SQLError
-from ...sql import ClosedOnError, Result, ResultBatches, Session
-from ...sql.execute.write.copy import CopyIn
+from ...sql import ClosedOnError, CopyIn, Result, ResultBatches, Session
 from ...sql.syntax.statements import CopyFormat, CopyFrom, CopyTo
 from . import replies
 from .channel import Channel, HangUp

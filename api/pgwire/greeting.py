@@ -12,7 +12,6 @@ from ...catalog.rights.privileges import Privilege
 from ...catalog.rights.users import User, find_user
 from ...catalog.values.errors import SQLError
 from ...sql import Session
-from ...sql.runtime.authorization import Actor
 from ...sql.variables.variables import CRDB_COMPAT, CRDB_VERSION
 from ..admission import Place
 from ..node import MIRROR_DATABASE, Node
@@ -220,8 +219,7 @@ async def _database(node: Node, name: str | None, user: str) -> str:
             name = DEFAULT_DATABASE
         if name not in known:
             raise SQLError("3D000", f'database "{name}" does not exist')
-        actor = Actor(node.services, user, name, reader)
-        await actor.need_database(name, Privilege.CONNECT)
+        await node.actor(user, name, reader).need_database(name, Privilege.CONNECT)
     finally:
         await reader.rollback()
     return name

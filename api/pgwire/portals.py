@@ -12,7 +12,7 @@ import pyarrow as pa
 from ...catalog.values.column_types import Datum
 from ...catalog.values.errors import SQLError
 from ...sql import Result, ResultColumn, Row
-from ...sql.execute.ddl.enum_types import DeclaredTypes
+from ...sql.results.client_types import DeclaredTypes
 from ...sql.session.prepared import PreparedStatement
 from . import replies
 from .bind_form import BindForm

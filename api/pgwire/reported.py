@@ -6,11 +6,8 @@ from collections.abc import Sequence
 
 from ...catalog.rights.rights import Rights
 from ...sql import Session
-from ...sql.runtime.authorization import SESSION_USER
 from ...sql.variables.variables import REPORTED
 from . import replies
-
-_TOLD = {**REPORTED, "session_authorization": SESSION_USER}
 
 
 class Reported:
@@ -30,7 +27,7 @@ class Reported:
             return ()
         self._version, self._rights = variables.version, rights
         frames: list[bytes] = []
-        for name, variable in _TOLD.items():
+        for name, variable in REPORTED.items():
             value = variables.show(variable)
             if self._told.get(name) != value:
                 self._told[name] = value

@@ -46,10 +46,15 @@ from ...catalog.values.json_text import normal_json
 from ...catalog.values.literals import read_decimal
 from ...catalog.values.session_zone import session_zone, shown, writes_iso_intervals
 from ...catalog.values.type_kinds import CatalogName, TypeKind
-from ...sql.analyze.calls.oids import user_array_oid, user_type_of, user_type_oid
-from ...sql.builtins.type_names import OTHER_ROWS, TYPE_ROWS
-from ...sql.execute.ddl.enum_types import DeclaredType
-from ...sql.introspection.type_rows import row_of, type_modifier
+from ...sql.results.client_types import (
+    ALL_ROWS,
+    DeclaredType,
+    row_of,
+    type_modifier,
+    user_array_oid,
+    user_type_of,
+    user_type_oid,
+)
 from .messages import decode_text
 from .numeric import read_numeric, write_numeric
 
@@ -407,7 +412,7 @@ def _array_input(element: InputType, element_oid: int) -> InputType:
     return InputType(array_of(element.type), decode)
 
 
-for _row in (*TYPE_ROWS.values(), *OTHER_ROWS):
+for _row in ALL_ROWS:
     if _row.oid in INPUT_TYPES:
         INPUT_TYPES[_row.array] = _array_input(INPUT_TYPES[_row.oid], _row.oid)
 

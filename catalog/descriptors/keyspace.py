@@ -12,6 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...kvlayer.raw import TTL_SECONDS_MAX
+from ..values.errors import SQLError
+from ..values.interval_text import read_interval
+
+_MICROSECONDS = 1_000_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keyspace:
@@ -23,3 +29,19 @@ class Keyspace:
 
     ttl_seconds: int | None = None
     replica: bool = False
+
+
+def whole_seconds(text: str | None, position: int | None = None) -> int:
+    """A time to live. Raises SQLError 22023 where it is none, or out of range."""
+    try:
+        seconds = read_interval(text or "").length / _MICROSECONDS
+    except SQLError as error:
+        raise SQLError("22023", f"ttl: {error.message}", position=position) from error
+    if not 1 <= seconds <= TTL_SECONDS_MAX or seconds != int(seconds):
+        raise SQLError(
+            "22023",
+            f"ttl {text!r} is out of range",
+            hint=f"A time to live is whole seconds, from 1 to {TTL_SECONDS_MAX}: '90s', '1h'.",
+            position=position,
+        )
+    return int(seconds)

@@ -29,6 +29,10 @@ from .ids import HALF, ID_MASK, NO_ID, before
 PENDING_BYTES_MAX = 256 * 1024 * 1024
 """Lines that a reader holds until their mark comes: what a domain writes in its ten minutes."""
 
+EVENTS_WANTED = 8000
+"""Who loads a log passes quiescence points over until a change set has so many events. Folding them
+is one step of the loop: some milliseconds."""
+
 _DISTANCE = "distance"
 _BASE_BEHIND = 1 << 62
 """How far behind the first id seen distances begin, where no position is known: 34 years."""
@@ -84,6 +88,18 @@ class Gap:
         if rest:
             named.append(f"{rest} at the end of a batch")
         return f"{epoch}: {self.found} of {self.expected} events; {'; '.join(named)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainState:
+    """The progress of a domain's log. `position` is None while no state is known, and `open_since`
+    the begin of the epoch that has no record yet."""
+
+    domain: int
+    position: int | None
+    pending: int
+    open_since: int | None
+    gaps: Sequence[Gap]
 
 
 class _Cells:
@@ -204,6 +220,15 @@ class Reader:
             self._cells.pop(found.end, None)
             self._snapshots.pop(found.end, None)
             self.unknown_since = None
+
+    def state(self) -> DomainState:
+        return DomainState(
+            domain=self.domain,
+            position=self.position,
+            pending=self.pending_count,
+            open_since=self.open_since,
+            gaps=self.gaps(),
+        )
 
     def gaps(self) -> list[Gap]:
         """The parts that are missing of what the records speak of. In a log that is not at its end,

@@ -24,7 +24,7 @@ from sqlglot import exp
 
 from ...catalog.values.column_types import ColumnType, array_of
 from ...catalog.values.type_kinds import TypeKind
-from .type_names import TYPE_ROWS
+from ..results.client_types import TYPE_ROWS
 
 
 class Given(Enum):

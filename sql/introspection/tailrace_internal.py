@@ -39,9 +39,9 @@ from ...kvlayer.clock import MAX_TIMESTAMP, format_timestamp
 from ...kvlayer.keys import index_span
 from ...kvlayer.ranges import RangedStore
 from ...kvlayer.span import Span
-from ..analyze.calls.oids import index_oid, user_array_oid, user_type_oid
-from ..builtins.type_names import ALL_ROWS
+from ..analyze.calls.oids import index_oid
 from ..results.as_of import datetime_of
+from ..results.client_types import ALL_ROWS, user_array_oid, user_type_oid
 from ..results.results import Row, result_columns
 from ..runtime.services import sees
 from . import described

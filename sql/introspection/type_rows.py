@@ -1,4 +1,4 @@
-"""Types by their object ids and modifiers; pg_type and pg_enum."""
+"""Types in the words of information_schema; pg_type and pg_enum."""
 
 from __future__ import annotations
 
@@ -6,40 +6,12 @@ from ...catalog.descriptors.named_objects import TypeDescriptor
 from ...catalog.rights.privileges import securable
 from ...catalog.rights.rights import read_rights
 from ...catalog.values.column_types import ColumnType
-from ...catalog.values.type_kinds import TypeKind
 from ..analyze.calls.oids import PG_CATALOG as NAMESPACE
-from ..analyze.calls.oids import derived, user_array_oid, user_oid, user_type_oid
-from ..builtins.type_names import ALL_ROWS, CATALOG_ROWS, TYPE_ROWS, TypeRow
+from ..analyze.calls.oids import derived, user_oid
+from ..results.client_types import ALL_ROWS, row_of, user_array_oid, user_type_oid
 from ..results.results import Row
 from .rights import acl
 from .virtual_table import PG_CATALOG, IntrospectionContext, Rows
-
-
-def row_of(type: ColumnType) -> TypeRow:
-    """The row of a type that is no array. A user's has the id of its descriptor."""
-    if type.catalog_name is not None:
-        return CATALOG_ROWS[type.catalog_name]
-    if type.enum is None:
-        return TYPE_ROWS[type.kind]
-    id, name = type.enum.id, type.enum.name
-    return TypeRow(user_type_oid(id), name, type.sql_name, 4, "E", user_array_oid(id))
-
-
-def type_oid(type: ColumnType) -> int:
-    if type.catalog_name is None and type.element is not None:
-        return row_of(type.element).array
-    return row_of(type).oid
-
-
-def type_modifier(type: ColumnType) -> int:
-    """pg_attribute.atttypmod: precision and scale, or a width, plus four, or a number of fractional
-    digits; -1 for none."""
-    if type.width is not None:
-        return type.width + 4
-    if type.kind is not TypeKind.DECIMAL:
-        return -1 if type.precision is None else type.precision
-    precision, scale = type.decimal
-    return ((precision << 16) | scale) + 4
 
 
 def standard_words(type: ColumnType) -> str:

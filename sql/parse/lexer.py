@@ -91,6 +91,11 @@ def _by_parts(text: str, found: Pieces) -> list[Token]:
     return tokens
 
 
+def statement_ends(text: str) -> list[int]:
+    """The places behind the semicolons that end statements. Raises SQLError as `tokenize`."""
+    return [each.end + 1 for each in tokenize(text) if each.token_type == TokenType.SEMICOLON]
+
+
 def statement_tokens(tokens: list[Token]) -> list[list[Token]]:
     """The tokens of each statement; empty ones are left out."""
     groups: list[list[Token]] = [[]]

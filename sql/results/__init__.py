@@ -1,5 +1,5 @@
 """Results and errors of statements, as sessions hand them to doors.
 
-What lives here: rows in batches, `SQLError` with its SQLSTATE, and arithmetic on values. It must
-never know what made a result.
+What lives here: rows in batches, `SQLError` with its SQLSTATE, arithmetic on values, and types as
+clients know them. It must never know what made a result.
 """

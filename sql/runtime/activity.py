@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from datetime import datetime
 from enum import Enum
 from types import TracebackType
@@ -28,7 +28,10 @@ STATEMENT_SHOWN_MAX = 10_000
 """Characters of a statement that are shown: a load of megabytes is known by how it begins."""
 
 
-running_activity: ContextVar[ref[Activity] | None] = ContextVar("running_activity", default=None)
+LOGGED_MAX = 500
+"""Characters of a statement in a line of the log."""
+
+_running: ContextVar[ref[Activity] | None] = ContextVar("running_activity", default=None)
 """The session whose statement a task runs, or ran last. Tasks that outlive the session inherit it,
 and do not keep it alive."""
 
@@ -92,7 +95,7 @@ class Activity:
         self._text_began = self._store.clock.last
         self.text_began_us = self._store.clock.wall.unix_us()
         self._task = asyncio.current_task()
-        running_activity.set(ref(self))
+        _running.set(ref(self))
 
     def __exit__(
         self,
@@ -186,6 +189,15 @@ class SessionView(Protocol):
     @property
     def transaction_opened_at(self) -> datetime | None: ...
     def terminate(self) -> None: ...
+
+
+def statement_begun(context: Context) -> str | None:
+    """The statement that a context's task runs or ran last, with its session and user."""
+    running = context.get(_running)
+    activity = None if running is None else running()
+    if activity is None or (text := activity.text or activity.last_text) is None:
+        return None
+    return f"session {activity.process_id} of {activity.user}: {shown(text)[:LOGGED_MAX]!r}"
 
 
 def shown(text: str | None) -> str:

@@ -28,7 +28,7 @@ from ...kvlayer.access import Transaction
 from ..plan.needs import Need, Needs, missing, needs_on, refused
 from ..results.results import Result
 from ..syntax.rights_statements import ActAs
-from ..variables.variables import IS_SUPERUSER, SessionVariables, Variable, show_bool
+from ..variables.variables import IS_SUPERUSER, SESSION_USER, SessionVariables, Variable, show_bool
 from .services import Services
 from .transactions import OpenTransaction
 
@@ -64,6 +64,11 @@ async def require(
     if lacking is not None:
         raise await _refusal(services, lacking.holder(user, rights), lacking)
     rights.note_met(user, needs)
+
+
+async def require_on(services: Services, user: str, table: TableDescriptor, needs: int) -> None:
+    """Raises SQLError 42501 where a user lacks one of the privileges on a table."""
+    await require(services, user, tuple(needs_on(table, needs)))
 
 
 async def _refusal(services: Services, user: str, need: Need) -> SQLError:
@@ -119,9 +124,7 @@ class Actor:
             raise SQLError("42501", f"only users with the admin role are allowed to {what}")
 
     async def need_table(self, table: TableDescriptor, privileges: int) -> None:
-        await require(
-            self.services, self.user, tuple(needs_on(table, int(privileges))), self.reader
-        )
+        await require(self.services, self.user, tuple(needs_on(table, privileges)), self.reader)
 
     async def need_database(self, name: str, privileges: int) -> None:
         descriptors = self.services.catalog.descriptors
@@ -216,9 +219,6 @@ ROLE = Variable(
     parse=_checked,
     description="the role whose rights the session has, by SET ROLE",
     reset_by_all=False,
-)
-SESSION_USER = Variable(
-    "session_authorization", ROOT, parse=None, description="the user who has logged in"
 )
 
 

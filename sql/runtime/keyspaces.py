@@ -9,7 +9,7 @@ What is written commits while the lease is good: nothing is written to a keyspac
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.system_tables import DEFAULT_DATABASE
@@ -19,37 +19,17 @@ from ...catalog.rights.users import ROOT
 from ...catalog.store.catalog import unknown_table
 from ...catalog.store.descriptor_store import DescriptorReader
 from ...catalog.values.errors import SQLError
-from ...catalog.values.interval_text import read_interval
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import KVError
-from ...kvlayer.raw import TTL_SECONDS_MAX, RawKeyspace, keyspace_span
+from ...kvlayer.raw import RawKeyspace, keyspace_span
 from ...kvlayer.replication.leadership import Role
 from ...kvlayer.replication.replica import Begin, Look
-from ..plan.needs import needs_on
 from ..results.errors import from_kv
 from ..syntax.statement import ObjectName
-from .authorization import require
+from .authorization import require_on
 from .relations import LeaseScope, name_in
 from .services import Services
-
-_MICROSECONDS = 1_000_000
-
-
-def whole_seconds(text: str | None, position: int | None = None) -> int:
-    """A time to live. Raises SQLError 22023 where it is none, or out of range."""
-    try:
-        seconds = read_interval(text or "").length / _MICROSECONDS
-    except SQLError as error:
-        raise SQLError("22023", f"ttl: {error.message}", position=position) from error
-    if not 1 <= seconds <= TTL_SECONDS_MAX or seconds != int(seconds):
-        raise SQLError(
-            "22023",
-            f"ttl {text!r} is out of range",
-            hint=f"A time to live is whole seconds, from 1 to {TTL_SECONDS_MAX}: '90s', '1h'.",
-            position=position,
-        )
-    return int(seconds)
 
 
 def check_keyspace(table: TableDescriptor, name: ObjectName | str) -> None:
@@ -87,8 +67,6 @@ async def replica_resolved(
 KNOWN_NAMES_MAX = 1_000
 """A descriptor each, of which the leases hold most anyway."""
 
-OpenedKeyspace = AbstractAsyncContextManager[RawKeyspace]
-
 
 class RawKeyspaces:
     """The raw keyspaces of a node's store."""
@@ -120,7 +98,7 @@ class RawKeyspaces:
             table = await self._leased(scope, at, name, database)
             assert table.keyspace is not None, table
             if user != ROOT:
-                await require(services, user, tuple(needs_on(table, int(needs))))
+                await require_on(services, user, table, needs)
             resolved: Timestamp | None = None
             order = Begin() if table.keyspace.replica else Look()
             state = await services.store.replica(keyspace_span(table.id), order)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 
-import duckdb
 import pyarrow as pa
 
 from ...catalog.values.column_types import STRING
 from ...catalog.values.errors import SQLError
 from ...changefeed.sinks.duckdb.reading.read_statement import TEXT_BYTES_MAX
-from ..execute.ddl.enum_types import DeclaredTypes
+from ..execute.query.duckdb_statements import DuckDBStatement, duckdb_statements
 from ..execute.run import Invocation
 from ..parse import ParsedText
+from ..results.client_types import DeclaredTypes
 from ..results.results import ArrowQuery, Result, ResultColumn
 from ..runtime.analytic_lanes import ANALYTICAL_TIMEOUT
 from ..runtime.plan_cache import Prepared
@@ -72,16 +72,16 @@ class MirrorSession(Session):
         return await self._of_piece(pieces[0], hints)
 
     async def _of_piece(
-        self, piece: duckdb.Statement, hints: DeclaredTypes = ()
+        self, piece: DuckDBStatement, hints: DeclaredTypes = ()
     ) -> PreparedStatement:
-        if await self._own(piece.query):
-            (own,) = await statements_of(self._services, piece.query)
+        if await self._own(piece.text):
+            (own,) = await statements_of(self._services, piece.text)
             return own
-        count = len(piece.named_parameters)
+        count = piece.parameter_count
         known = [hint if isinstance(hint, type(STRING)) else STRING for hint in hints]
         types = [*known, *[STRING] * count][:count]
-        prepared = Prepared(ParsedText((statements.ReadMirror(text=piece.query),), count))
-        return PreparedStatement(piece.query, prepared, 0, tuple(types))
+        prepared = Prepared(ParsedText((statements.ReadMirror(text=piece.text),), count))
+        return PreparedStatement(piece.text, prepared, 0, tuple(types))
 
     async def _own(self, text: str) -> bool:
         if _OWN_WORDS.match(text) is None:
@@ -125,15 +125,12 @@ class MirrorSession(Session):
         )
 
 
-def _pieces(text: str) -> list[duckdb.Statement]:
+def _pieces(text: str) -> list[DuckDBStatement]:
     """The statements of a text in DuckDB's SQL."""
     if len(text.encode(errors="replace")) > TEXT_BYTES_MAX:
         raise SQLError("54000", f"a query of a mirror has at most {TEXT_BYTES_MAX} bytes")
     with _described_otherwise(text):
-        try:
-            return _parser().extract_statements(text)
-        except duckdb.Error as error:
-            raise SQLError("42601", str(error).strip()) from error
+        return duckdb_statements(text)
 
 
 @contextmanager
@@ -145,9 +142,3 @@ def _described_otherwise(text: str) -> Iterator[None]:
         if "pg_catalog." in text and error.hint is None:
             error.hint = "SHOW TABLES lists a mirror's tables, DESCRIBE … the columns of one."
         raise
-
-
-@cache
-def _parser() -> duckdb.DuckDBPyConnection:
-    """A DuckDB connection without tables that only parses."""
-    return duckdb.connect(config={"threads": "1"})

@@ -21,7 +21,7 @@ from ...kvlayer.txn import Transaction
 from ..analyze.columns.output_columns import with_origins
 from ..analyze.types.parameter_types import TypedStatement, type_parameters
 from ..analyze.types.types import Hints
-from ..execute.ddl.enum_types import DeclaredType, DeclaredTypes, resolve_hints
+from ..execute.ddl.enum_types import resolve_hints
 from ..execute.query.result_shape import columns_of, plain_columns
 from ..execute.run import Invocation, bound, holds
 from ..execute.write.dml import together_applies
@@ -29,6 +29,7 @@ from ..parse import ParsedText
 from ..plan.needs import with_locks
 from ..plan.planner import plan_statement
 from ..plan.plans import Plan, SelectPlan, WithPlan
+from ..results.client_types import DeclaredType, DeclaredTypes
 from ..results.results import ResultColumn
 from ..runtime.authorization import require
 from ..runtime.plan_cache import Prepared, lengthy_relations, planned, zoned

@@ -28,13 +28,13 @@ from ..execute.catalog_statements import (
     change_catalog,
     run_undone,
 )
-from ..execute.ddl.enum_types import DeclaredTypes
 from ..execute.ddl.schema_changes import set_constraints
 from ..execute.query.result_shape import check_columns_same, known_columns
 from ..execute.run import Execution, Invocation, run_explain, run_planned
 from ..execute.write.copy import CopyIn, begin_copy, copy_refused
 from ..execute.write.dml import Apart
 from ..parse import ParsedText
+from ..results.client_types import DeclaredTypes
 from ..results.errors import told_of
 from ..results.results import ClosedOnError, Result, ResultColumn
 from ..runtime.activity import Activity, SessionState

@@ -15,6 +15,7 @@ from dataclasses import KW_ONLY, dataclass
 from difflib import get_close_matches
 from typing import Any, Generic, TypeVar, cast
 
+from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
 from ...catalog.values.session_zone import UTC_NAME, known_zone
 from ...kvlayer.settings import SettingError, parse_duration
@@ -435,6 +436,9 @@ CRDB_COMPAT = declare_bool(
     False,
     "whether version() and crdb_version say CockroachDB, for its dialects and drivers",
 )
+SESSION_USER = Variable(
+    "session_authorization", ROOT, parse=None, description="the user who has logged in"
+)
 IS_SUPERUSER = Variable(
     "is_superuser", "on", parse=None, description="whether the current user is an admin"
 )
@@ -457,7 +461,7 @@ REPORTED: dict[str, Variable[Any]] = {
     for name in (
         "server_version", "server_encoding", "client_encoding", "application_name", "DateStyle",
         "IntervalStyle", "TimeZone", "integer_datetimes", "standard_conforming_strings",
-        "in_hot_standby", "is_superuser", "default_transaction_read_only",
+        "in_hot_standby", "is_superuser", "default_transaction_read_only", "session_authorization",
     )
 }  # fmt: skip
 """Variables that ParameterStatus reports, by the names that clients know."""

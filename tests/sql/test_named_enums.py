@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tailrace.catalog.values.errors import SQLError
-from tailrace.sql.analyze.calls.oids import user_type_oid
-from tailrace.sql.execute.ddl.enum_types import DeclaredType
+from tailrace.sql.results.client_types import DeclaredType, user_type_oid
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from sqlglot.tokenizer_core import TokenType
-
 from ....catalog.values.errors import SQLError
-from ....sql.parse.lexer import tokenize
+from ....sql import statement_ends
 
 
 def split(text: str) -> tuple[list[str], str]:
@@ -15,15 +13,14 @@ def split(text: str) -> tuple[list[str], str]:
     (['SELECT 1;', "SELECT ';';"], ' SEL')
     """
     try:
-        tokens = tokenize(text)
+        ends = statement_ends(text)
     except SQLError:
         return _split_before_quote(text)
     complete: list[str] = []
     start = 0
-    for token in tokens:
-        if token.token_type == TokenType.SEMICOLON:
-            complete.append(text[start : token.end + 1].strip())
-            start = token.end + 1
+    for end in ends:
+        complete.append(text[start:end].strip())
+        start = end
     return [statement for statement in complete if statement != ";"], text[start:]
 
 
@@ -32,7 +29,7 @@ def _split_before_quote(text: str) -> tuple[list[str], str]:
     end = text.rfind(";")
     while end >= 0:
         try:
-            tokenize(text[: end + 1])
+            statement_ends(text[: end + 1])
         except SQLError:
             end = text.rfind(";", 0, end)
             continue

@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from ....kvlayer.relaxed.machine import SEGMENT_SUFFIX
+from ....kvlayer.relaxed.reader import DomainState
 from ....kvlayer.relaxed.segment import FIRST_LINE_LENGTH, read_segment
-from ....sql.execute.write.relaxed_load import DomainState
 from ...node import Node
 from .mirrored import LOG
 

@@ -18,6 +18,7 @@ Keys are bytes: in a URL percent-encoded, in JSON their base64, as values are th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
 
@@ -25,11 +26,11 @@ import msgspec
 from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 
+from ....catalog.descriptors.keyspace import whole_seconds
 from ....catalog.rights.privileges import Privilege
 from ....kvlayer.clock import MAX_TIMESTAMP, Timestamp, format_timestamp, parse_timestamp
-from ....kvlayer.raw import ReplicaKeyspace
+from ....kvlayer.raw import RawKeyspace, ReplicaKeyspace
 from ....kvlayer.replication.replica import Ingest, Look, ReplicaState, TakeOver
-from ....sql.runtime.keyspaces import OpenedKeyspace, whole_seconds
 from ...node import Node
 from ..access import user_of
 from ..bodies import (
@@ -78,7 +79,9 @@ def keyspace_routes(node: Node) -> APIRouter:
     return router
 
 
-def _opened(node: Node, request: Request, keyspace: str, needs: Privilege) -> OpenedKeyspace:
+def _opened(
+    node: Node, request: Request, keyspace: str, needs: Privilege
+) -> AbstractAsyncContextManager[RawKeyspace]:
     return node.keyspaces.opened(keyspace, needs=needs, user=user_of(request))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import msgspec
@@ -15,7 +14,6 @@ from ....catalog.rights.web_sessions import WebSession, put_web_session, remove_
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
 from ....sql.results.as_of import datetime_of
-from ....sql.runtime.transactions import attempts, in_transaction
 from ...node import Node
 from ..access import Doorkeeper, address_of, parse_authorization
 from ..bodies import JSON, LoginReply, LoginRequest, read_json
@@ -58,7 +56,7 @@ def login_routes(node: Node, doorkeeper: Doorkeeper) -> APIRouter:
                 what={"expires": session.expires.isoformat()},
             )
         )
-        await _write(node, work)
+        await node.transact(work)
         reply = LoginReply(token=token, user=user, expires=session.expires)
         return Response(msgspec.json.encode(reply), media_type=JSON)
 
@@ -68,11 +66,7 @@ def login_routes(node: Node, doorkeeper: Doorkeeper) -> APIRouter:
         credentials = parse_authorization(request.headers.get("authorization", ""))
         if credentials is not None and credentials.token is not None:
             token = credentials.token
-            await _write(node, lambda transaction: remove_web_session(transaction, token))
+            await node.transact(lambda transaction: remove_web_session(transaction, token))
         return Response(status_code=204)
 
     return router
-
-
-async def _write(node: Node, work: Callable[[Transaction], Awaitable[None]]) -> None:
-    await attempts(node.services, lambda scope: in_transaction(node.store, scope, work))

@@ -22,7 +22,7 @@ from starlette.requests import ClientDisconnect
 from ....catalog.values.errors import SQLError
 from ....kvlayer.clock import format_timestamp
 from ....kvlayer.relaxed.events import LINES
-from ....sql.execute.write.relaxed_load import DomainState
+from ....kvlayer.relaxed.reader import DomainState
 from ...node import Node
 from ..access import user_of
 from ..arrow_stream import arrow_batches

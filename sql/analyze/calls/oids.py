@@ -2,8 +2,7 @@
 
 A table's is its descriptor's id, as are those of databases and schemas. What has no id of its own
 (an index, a constraint, a user) has one that is computed from what it is, so that it is the same on
-every node and after every restart. Built-in types have PostgreSQL's, users' types ids made of those
-of their descriptors, by which they are found again.
+every node and after every restart. Those of types are `results.client_types`'.
 """
 
 from __future__ import annotations
@@ -24,29 +23,6 @@ PG_ATTRDEF = 2604
 
 _DERIVED = 1 << 31
 """Derived ids lie above it: descriptors would have to number two billion to meet them."""
-
-
-_USER_TYPES = 1 << 30
-_USER_ARRAYS = _USER_TYPES | 1 << 29
-"""Users' types lie above all built-in ones, with which clients would take a descriptor's bare id
-for one of PostgreSQL's own types; below 2**31, for clients that read ids with a sign."""
-
-
-def user_type_oid(type_id: int) -> int:
-    return _USER_TYPES | type_id
-
-
-def user_array_oid(type_id: int) -> int:
-    """Returns the oid of the array type of a user's type."""
-    return _USER_ARRAYS | type_id
-
-
-def user_type_of(oid: int) -> tuple[int, bool] | None:
-    """The descriptor's id of a user's type, and whether `oid` is that of its arrays; None for the
-    ids of anything else."""
-    if oid >> 30 != 1:
-        return None
-    return oid & ((1 << 29) - 1), bool(oid & 1 << 29)
 
 
 def derived(*words: object) -> int:

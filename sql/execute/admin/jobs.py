@@ -26,7 +26,7 @@ from ...introspection.tailrace_internal import (
 )
 from ...plan.needs import missing, needs_on
 from ...results.results import Result, Row, listing, result_columns
-from ...runtime.authorization import Actor, require
+from ...runtime.authorization import Actor, require_on
 from ...runtime.services import Services, sees
 from ...syntax import changefeed_statements as s
 from ...syntax.changefeed_statements import ShowSchedules
@@ -223,7 +223,7 @@ async def check_feed(services: Services, user: str, job_id: int, *, controls: bo
     for job in await find(services, user, [job_id]):
         if not rights.admin(user) and job.owner not in rights.roles_of(user):
             for table in (await tables_now(services, job.table_ids)).values():
-                await require(services, user, tuple(needs_on(table, int(Privilege.SELECT))))
+                await require_on(services, user, table, Privilege.SELECT)
 
 
 def check_control(rights: Rights, user: str, job_id: int, job: JobSummary | None) -> None:

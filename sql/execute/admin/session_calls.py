@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from decimal import Decimal
 from typing import Protocol
 
+from ....catalog.descriptors.keyspace import whole_seconds
 from ....catalog.rights.privileges import SYSTEM, Privilege
 from ....catalog.rights.rights import Rights
 from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
 from ....catalog.values.interval_text import read_interval
 from ....kvlayer.clock import Timestamp, format_timestamp, parse_timestamp
+from ....kvlayer.raw import RawKeyspace
 from ...results.results import Result
 from ...runtime.activity import SessionView
 from ...runtime.advisory_locks import WAIT_SECONDS, AdvisoryLocks, key_of
 from ...runtime.authorization import current_rights
-from ...runtime.keyspaces import OpenedKeyspace, RawKeyspaces, whole_seconds
+from ...runtime.keyspaces import RawKeyspaces
 from ...runtime.services import Services
 from ...runtime.transactions import OpenTransaction, lock_timeout
 from .jobs import seen_jobs
@@ -157,7 +160,7 @@ class CallingSession:
     # Raw keyspaces. Each call is durable when it returns, and stays where the statement fails
     # behind it. Raises SQLError as `RawKeyspaces.opened` does.
 
-    def _keyspace(self, name: str, needs: Privilege) -> OpenedKeyspace:
+    def _keyspace(self, name: str, needs: Privilege) -> AbstractAsyncContextManager[RawKeyspace]:
         user, database = self._session.user, self._session.database
         return self._keyspaces.opened(name, needs=needs, user=user, database=database)
 

@@ -10,10 +10,10 @@ type that the statement alone names, so such a plan is made for one execution an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from ....catalog.descriptors.descriptor import DescriptorState, TableDescriptor
 from ....catalog.descriptors.enum_columns import users_of
@@ -28,8 +28,8 @@ from ....catalog.values.column_types import ColumnType, array_of, enum_of
 from ....catalog.values.enum_type import EnumType, new_members
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import SQL_NAMES
-from ...analyze.calls.oids import user_array_oid, user_type_oid
 from ...analyze.enum_casts import Casting, name_enum_casts
+from ...results.client_types import DeclaredType, DeclaredTypes
 from ...runtime.authorization import Actor
 from ...runtime.relations import Resolver, find_type
 from ...runtime.services import Services
@@ -154,21 +154,6 @@ async def with_named_types(changer: Changer, statement: S) -> S:
 
 
 # Types that no table of the statement has
-
-
-class DeclaredType(NamedTuple):
-    """A user's type, or its arrays, as a client declares it for a parameter."""
-
-    type_id: int
-    array: bool
-
-    @property
-    def oid(self) -> int:
-        return user_array_oid(self.type_id) if self.array else user_type_oid(self.type_id)
-
-
-DeclaredTypes = Sequence[ColumnType | DeclaredType | None]
-"""The declared types of `$1` and so on, as far as they are."""
 
 
 async def resolve_hints(

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ....catalog.descriptors.descriptor import TableDescriptor
-from ....catalog.descriptors.keyspace import Keyspace
+from ....catalog.descriptors.keyspace import Keyspace, whole_seconds
 from ....catalog.jobs import JobAction
 from ....catalog.rights.privileges import Privilege, securable
 from ....catalog.rights.quotas import KEYSPACE_QUOTA
@@ -28,7 +28,7 @@ from ...results.as_of import resolve_as_of
 from ...results.errors import from_kv
 from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
-from ...runtime.keyspaces import check_keyspace, replica_resolved, whole_seconds
+from ...runtime.keyspaces import check_keyspace, replica_resolved
 from ...runtime.relations import LeaseScope, find_table, full_name, resolve, unknown_relation
 from ...runtime.services import Services, ranged_store
 from ...runtime.transactions import alone

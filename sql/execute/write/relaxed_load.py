@@ -8,7 +8,7 @@ so a load that was cut off is resumed by sending all of it again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,7 +31,7 @@ from ....kvlayer.process.memory import share
 from ....kvlayer.relaxed.errors import PendingLimit, RelaxedLogError, SurvivorError, TooManyEvents
 from ....kvlayer.relaxed.events import LINES, rows_where
 from ....kvlayer.relaxed.ids import HALF, ID_MASK, NO_ID, before
-from ....kvlayer.relaxed.reader import ChangeSet, Gap, Reader
+from ....kvlayer.relaxed.reader import EVENTS_WANTED, ChangeSet, DomainState, Reader
 from ....kvlayer.settings import declare_bytes
 from ....kvlayer.span import Span, prefix_end
 from ...plan.needs import Need
@@ -43,10 +43,6 @@ from ...runtime.transactions import alone
 from .relaxed_rows import apply_change_set
 
 T = TypeVar("T")
-
-EVENTS_WANTED = 8000
-"""Quiescence points are passed over until a change set has so many events. Folding them is one step
-of the loop: some milliseconds."""
 
 BESIDE_EVENTS = 20_000
 """With more events, or cells, what Arrow does with all of them at once is done beside the loop."""
@@ -72,18 +68,6 @@ class RelaxedReport:
     change_sets: int = 0
     commit_timestamp: Timestamp = ZERO
     domains: list[DomainState] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DomainState:
-    """The progress of a domain's log. `position` is None while no state is known, and `open_since`
-    the begin of the epoch that has no record yet."""
-
-    domain: int
-    position: int | None
-    pending: int
-    open_since: int | None
-    gaps: Sequence[Gap]
 
 
 @dataclass(slots=True)
@@ -132,8 +116,7 @@ class RelaxedLogs:
                 for known in domains.values():
                     await self._commit_sets(log, known, report, rest=True)
                     await self._keep(log, known)
-                    read = partial(_state, known.reader)
-                    known.state = await _beside(self._services, known.reader, read)
+                    known.state = await _beside(self._services, known.reader, known.reader.state)
                     report.domains.append(known.state)
             except BaseException as error:
                 # What they have taken in is forgotten: what is durable is read again.
@@ -296,7 +279,7 @@ def _looked_at(reader: Reader) -> DomainState:
             break  # a change set that is being committed
     except RelaxedLogError:
         pass  # whoever sent it was told
-    return _state(reader)
+    return reader.state()
 
 
 async def _beside(services: Services, reader: Reader, read: Callable[[], T]) -> T:
@@ -344,16 +327,6 @@ async def _check_position(
             f"{stored}: it is loaded by another node too",
             hint="Send the lines again.",
         )
-
-
-def _state(reader: Reader) -> DomainState:
-    return DomainState(
-        domain=reader.domain,
-        position=reader.position,
-        pending=reader.pending_count,
-        open_since=reader.open_since,
-        gaps=reader.gaps(),
-    )
 
 
 def _as_lines(batch: pa.RecordBatch) -> pa.Table:

@@ -18,7 +18,7 @@ from ...analyze.types.conversions import CASTS
 from ...builtins.known_functions import AGGREGATES, ELSEWHERE, FUNCTIONS, WINDOWS
 from ...builtins.session_functions import SESSION_FUNCTIONS
 from ...builtins.signatures import IMPLICIT_CASTS, NUMBERS, OPERATORS, Signature
-from ...builtins.type_names import ALL_ROWS, TYPE_ROWS, TypeRow
+from ...results.client_types import ALL_ROWS, TYPE_ROWS, TypeRow
 from ..virtual_table import PG_CATALOG, TAILRACE_INTERNAL, IntrospectionContext, Rows
 
 _INTERNAL_LANGUAGE = 12

@@ -14,10 +14,10 @@ from ....catalog.rights.users import ROOT
 from ....catalog.values.column_types import ColumnType
 from ....catalog.values.type_kinds import TypeKind
 from ...analyze.calls import oids
+from ...results.client_types import row_of, type_modifier, type_oid
 from ...results.results import Row
 from .. import described
 from ..rights import acl
-from ..type_rows import row_of, type_modifier, type_oid
 from ..virtual_table import (
     PG_CATALOG,
     TAILRACE_INTERNAL,

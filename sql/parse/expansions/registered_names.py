@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from ....catalog.values.column_types import ColumnType
 from ....catalog.values.type_kinds import CatalogName, TypeKind
-from ...builtins.type_names import ALL_ROWS
+from ...results.client_types import ALL_ROWS
 from ...syntax.trees import CAST_TYPE, alias_named, folded, folded_alias
 from ..dialect import POSTGRES
 

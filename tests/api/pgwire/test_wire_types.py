@@ -25,8 +25,7 @@ from tailrace.catalog.values.enum_type import EnumType, new_members
 from tailrace.catalog.values.errors import SQLError
 from tailrace.catalog.values.interval import Interval
 from tailrace.catalog.values.type_kinds import CatalogName, TypeKind
-from tailrace.sql.analyze.calls.oids import user_type_of
-from tailrace.sql.introspection.type_rows import type_oid
+from tailrace.sql.results.client_types import type_oid, user_type_of
 from tests.harness.datums import column_types, datums
 
 DATUMS: list[tuple[TypeKind, Datum, str, str]] = [

@@ -1,9 +1,16 @@
-"""PostgreSQL's types: object ids, names, sizes, categories and arrays."""
+"""Types as clients know them: PostgreSQL's object ids, names, sizes, categories and modifiers.
+
+Built-in types have PostgreSQL's ids, users' types ids made of those of their descriptors, by which
+they are found again.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from ...catalog.values.column_types import ColumnType
 from ...catalog.values.type_kinds import CatalogName, TypeKind
 
 
@@ -65,3 +72,67 @@ CATALOG_ROWS = {
     name: next(row for row in OTHER_ROWS if row.words == name.value) for name in CatalogName
 }
 ALL_ROWS = (*TYPE_ROWS.values(), *OTHER_ROWS)
+
+_USER_TYPES = 1 << 30
+_USER_ARRAYS = _USER_TYPES | 1 << 29
+"""Users' types lie above all built-in ones, with which clients would take a descriptor's bare id
+for one of PostgreSQL's own types; below 2**31, for clients that read ids with a sign."""
+
+
+def user_type_oid(type_id: int) -> int:
+    return _USER_TYPES | type_id
+
+
+def user_array_oid(type_id: int) -> int:
+    """Returns the oid of the array type of a user's type."""
+    return _USER_ARRAYS | type_id
+
+
+def user_type_of(oid: int) -> tuple[int, bool] | None:
+    """The descriptor's id of a user's type, and whether `oid` is that of its arrays; None for the
+    ids of anything else."""
+    if oid >> 30 != 1:
+        return None
+    return oid & ((1 << 29) - 1), bool(oid & 1 << 29)
+
+
+def row_of(type: ColumnType) -> TypeRow:
+    """The row of a type that is no array. A user's has the id of its descriptor."""
+    if type.catalog_name is not None:
+        return CATALOG_ROWS[type.catalog_name]
+    if type.enum is None:
+        return TYPE_ROWS[type.kind]
+    id, name = type.enum.id, type.enum.name
+    return TypeRow(user_type_oid(id), name, type.sql_name, 4, "E", user_array_oid(id))
+
+
+def type_oid(type: ColumnType) -> int:
+    if type.catalog_name is None and type.element is not None:
+        return row_of(type.element).array
+    return row_of(type).oid
+
+
+def type_modifier(type: ColumnType) -> int:
+    """pg_attribute.atttypmod: precision and scale, or a width, plus four, or a number of fractional
+    digits; -1 for none."""
+    if type.width is not None:
+        return type.width + 4
+    if type.kind is not TypeKind.DECIMAL:
+        return -1 if type.precision is None else type.precision
+    precision, scale = type.decimal
+    return ((precision << 16) | scale) + 4
+
+
+class DeclaredType(NamedTuple):
+    """A user's type, or its arrays, as a client declares it for a parameter."""
+
+    type_id: int
+    array: bool
+
+    @property
+    def oid(self) -> int:
+        return user_array_oid(self.type_id) if self.array else user_type_oid(self.type_id)
+
+
+DeclaredTypes = Sequence[ColumnType | DeclaredType | None]
+"""The declared types of `$1` and so on, as far as they are."""
