@@ -319,11 +319,7 @@ def unknown_column(name: str, tables: Sequence[TableDescriptor], position: int |
     return SQLError("42703", f'column "{name}"{where} does not exist', hint=hint, position=position)
 
 
-def check_columns(
-    tree: exp.Expr | None,
-    descriptor: TableDescriptor,
-    relation: str | None,
-) -> None:
+def check_columns(tree: exp.Expr | None, descriptor: TableDescriptor, relation: str | None) -> None:
     """Says which column is unknown where a plain condition on one table names one.
 
     Only for trees without subqueries, in which a name can mean nothing but a column of the table.

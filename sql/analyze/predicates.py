@@ -22,16 +22,7 @@ from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ..parse.constants import LIST, ConstantList, Given, Item
 from ..syntax.trees import find_all, folded, position_of
-from .scalars import (
-    EPOCH,
-    Bindings,
-    NotNative,
-    Scalar,
-    Scope,
-    adapt,
-    compile_scalar,
-    type_of_cast,
-)
+from .scalars import EPOCH, Bindings, NotNative, Scalar, Scope, adapt, compile_scalar, type_of_cast
 
 Values = Sequence[Datum]
 Test = Callable[[Values], bool]

@@ -126,9 +126,7 @@ def default_text(column: Column) -> str | None:
     return written_default(column)
 
 
-async def sequences(
-    context: IntrospectionContext,
-) -> list[tuple[str, SequenceDescriptor]]:
+async def sequences(context: IntrospectionContext) -> list[tuple[str, SequenceDescriptor]]:
     """With the names of their schemas, by schema and name."""
     catalog = context.services.catalog
     return await catalog.list_objects(context.reader, context.database, SequenceDescriptor)

@@ -234,10 +234,7 @@ def _written(tree: exp.Expr, type: ColumnType | None, types: Types) -> exp.Expr:
 
 _NORMAL = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.BOOL, TypeKind.JSONB)
 """Kinds whose texts are documents in the normal form."""
-_FORMS = {
-    **dict.fromkeys(FLOATS, "document_digits"),
-    TypeKind.TIMESTAMP: "document_moment",
-}
+_FORMS = {**dict.fromkeys(FLOATS, "document_digits"), TypeKind.TIMESTAMP: "document_moment"}
 
 
 def _refused(node: exp.JSONObject | exp.JSONArray, types: Types) -> None:

@@ -228,9 +228,7 @@ class Pieces:
             self._items[-1] += 1
             if self._items[-1] > COLUMNS_MAX:
                 raise SQLError(
-                    "54011",
-                    f"target lists can have at most {COLUMNS_MAX} entries",
-                    position=at + 1,
+                    "54011", f"target lists can have at most {COLUMNS_MAX} entries", position=at + 1
                 )
         elif piece == "select":
             self._items[-1] = 1
@@ -244,9 +242,7 @@ class Pieces:
     def _refuse(self, at: int, depth: int) -> None:
         if depth > NESTING_MAX:
             raise SQLError(
-                "54001",
-                f"statement is nested more than {NESTING_MAX} deep",
-                position=at + 1,
+                "54001", f"statement is nested more than {NESTING_MAX} deep", position=at + 1
             )
 
     def _behind_comment(self, at: int) -> int:

@@ -18,15 +18,7 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.transaction_modes import LockMode, WhenLocked
 from ..syntax.statement import AsOf
 from ..syntax.statements import Query, RowLock
-from ..syntax.trees import (
-    CHAINED,
-    balance,
-    find_all,
-    paced,
-    position_of,
-    unsupported,
-    walk,
-)
+from ..syntax.trees import CHAINED, balance, find_all, paced, position_of, unsupported, walk
 from .constants import keep_lists, lists_in
 from .cursor import syntax_error
 from .dialect import POSTGRES
@@ -165,9 +157,7 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
         )
     if lock is not None and as_of is not None:
         raise SQLError(
-            "25006",
-            "cannot execute SELECT FOR UPDATE in the past",
-            position=as_of.position,
+            "25006", "cannot execute SELECT FOR UPDATE in the past", position=as_of.position
         )
     return Query(tree=tree, as_of=as_of, lock=lock)
 

@@ -19,14 +19,7 @@ from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
 from ..analyze.binder import NamedTables, Relations, parts_of
 from ..analyze.views import names_in
-from ..syntax.statements import (
-    Delete,
-    Insert,
-    InsertMode,
-    PlannedStatement,
-    Query,
-    Update,
-)
+from ..syntax.statements import Delete, Insert, InsertMode, PlannedStatement, Query, Update
 from .plans import Plan, SelectPlan, WithPlan
 
 

@@ -56,11 +56,7 @@ from .native_select import native_select, piecewise, row_count
 from .returning import projection, refuse_others, returned_table
 from .scan_accesses import scan_accesses
 
-_WRITING = {
-    Insert: "insert into",
-    Update: "update",
-    Delete: "delete from",
-}
+_WRITING = {Insert: "insert into", Update: "update", Delete: "delete from"}
 """Words of the error for a view that cannot be written."""
 
 
@@ -159,10 +155,7 @@ def plan_select(tree: exp.Expr, relations: Relations) -> plans.SelectPlan:
         return select if items else replace(select, piecewise=piecewise(query, relations))
 
     plan = plans.SelectPlan(
-        relations=tuple(relations.values()),
-        native=native,
-        make_analytic=analytic,
-        drawn=items,
+        relations=tuple(relations.values()), native=native, make_analytic=analytic, drawn=items
     )
     if native is None:
         _ = plan.analytic  # what is wrong with the statement is said while it is planned

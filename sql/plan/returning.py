@@ -17,24 +17,13 @@ from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.column_types import DECIMAL, STRING
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
-from ..analyze.binder import (
-    Relations,
-    check_columns,
-    refuse_sets,
-    row_scope,
-)
+from ..analyze.binder import Relations, check_columns, refuse_sets, row_scope
 from ..analyze.columns.output_columns import origin_of, output_name
 from ..analyze.given_tables import given_table
 from ..analyze.scalars import NotNative, Scalar, coerced, compile_scalar
 from ..results.results import ResultColumn
 from ..syntax.statements import Delete, Update, WritingStep
-from ..syntax.trees import (
-    find_all,
-    folded,
-    position_of,
-    table_name,
-    unsupported,
-)
+from ..syntax.trees import find_all, folded, position_of, table_name, unsupported
 from .plans import Projection
 
 

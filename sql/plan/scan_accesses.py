@@ -197,10 +197,7 @@ def _note(condition: exp.Expr, sources: Mapping[str, _Source], known: _Condition
 
 
 def _note_given(
-    condition: exp.Expr,
-    sources: Mapping[str, _Source],
-    relations: Relations,
-    known: _Conditions,
+    condition: exp.Expr, sources: Mapping[str, _Source], relations: Relations, known: _Conditions
 ) -> None:
     """Adds the conjuncts `column = (SELECT …)` and `column IN (SELECT …)` of what is given."""
     for conjunct in condition.flatten() if isinstance(condition, exp.And) else [condition]:

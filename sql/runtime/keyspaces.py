@@ -79,12 +79,7 @@ class RawKeyspaces:
 
     @asynccontextmanager
     async def opened(
-        self,
-        name: str,
-        *,
-        needs: Privilege,
-        user: str = ROOT,
-        database: str = DEFAULT_DATABASE,
+        self, name: str, *, needs: Privilege, user: str = ROOT, database: str = DEFAULT_DATABASE
     ) -> AsyncGenerator[RawKeyspace, None]:
         """The keyspace of a name, which dots may qualify, where the user has what it `needs`.
 

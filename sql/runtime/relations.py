@@ -307,11 +307,7 @@ def is_sequence(table: TableDescriptor) -> bool:
 SEQUENCE_RELATIONS = -(1 << 32)
 """Above the ids of sequences as relations: no virtual table has one of them."""
 
-_SEQUENCE_COLUMNS = {
-    "last_value": INT8,
-    "log_cnt": INT8,
-    "is_called": BOOL,
-}
+_SEQUENCE_COLUMNS = {"last_value": INT8, "log_cnt": INT8, "is_called": BOOL}
 
 
 def not_a_view(name: ObjectName) -> SQLError:

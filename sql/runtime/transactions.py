@@ -90,9 +90,7 @@ class OpenTransaction:
     def _new(self) -> Transaction:
         modes = self.modes
         transaction = self._store.begin(
-            read_timestamp=modes.as_of,
-            read_only=modes.read_only,
-            isolation=modes.isolation,
+            read_timestamp=modes.as_of, read_only=modes.read_only, isolation=modes.isolation
         )
         if modes.as_of is not None:
             self.scope.look_back(self._descriptors, transaction)

@@ -55,10 +55,7 @@ class Cursors:
     """
 
     def __init__(
-        self,
-        opened: Callable[[], OpenTransaction | None],
-        run: RunText,
-        waiting: ResultsOfUser,
+        self, opened: Callable[[], OpenTransaction | None], run: RunText, waiting: ResultsOfUser
     ) -> None:
         self._declared: dict[str, _Declared] = {}
         self._opened = opened

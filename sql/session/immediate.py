@@ -213,12 +213,7 @@ class ImmediateStatements:
     # By itself
 
     def _read(
-        self,
-        known: Known,
-        read: PointRead,
-        store: Immediate,
-        bindings: Bindings,
-        at: Timestamp,
+        self, known: Known, read: PointRead, store: Immediate, bindings: Bindings, at: Timestamp
     ) -> Outcome:
         key = read.key(bindings)
         rows: Sequence[Row] = ()
@@ -251,11 +246,7 @@ class ImmediateStatements:
     # In the open transaction
 
     def _run_in(
-        self,
-        known: Known,
-        store: Immediate,
-        opened: OpenTransaction,
-        parameters: Sequence[object],
+        self, known: Known, store: Immediate, opened: OpenTransaction, parameters: Sequence[object]
     ) -> Outcome:
         transaction, modes = opened.transaction, opened.modes
         if (

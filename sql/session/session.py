@@ -23,11 +23,7 @@ from ..execute.admin.jobs import await_jobs, control_jobs, named_jobs
 from ..execute.admin.listings import run_listing
 from ..execute.admin.session_calls import CallingSession
 from ..execute.admin.subscriptions import SubscriptionReaders
-from ..execute.catalog_statements import (
-    as_variables_say,
-    change_catalog,
-    run_undone,
-)
+from ..execute.catalog_statements import as_variables_say, change_catalog, run_undone
 from ..execute.ddl.schema_changes import set_constraints
 from ..execute.query.result_shape import check_columns_same, known_columns
 from ..execute.run import Execution, Invocation, run_explain, run_planned

@@ -304,10 +304,7 @@ class SetClusterSetting(NamedStatement):
 class ShowClusterSettings(Statement):
     """All settings, or the one that is named."""
 
-    grammar = (
-        "SHOW [ALL] CLUSTER SETTINGS ^",
-        "SHOW CLUSTER SETTING ^ ( ALL | name:setting )",
-    )
+    grammar = ("SHOW [ALL] CLUSTER SETTINGS ^", "SHOW CLUSTER SETTING ^ ( ALL | name:setting )")
     name: str | None = None
     position: int
 

@@ -259,9 +259,7 @@ DEFAULT_ISOLATION = Variable(
     description="the isolation level of transactions that do not say theirs",
 )
 DEFAULT_READ_ONLY = declare_bool(
-    "default_transaction_read_only",
-    False,
-    "whether transactions that do not say so only read",
+    "default_transaction_read_only", False, "whether transactions that do not say so only read"
 )
 DEFAULT_DEFERRABLE = declare_bool(
     "default_transaction_deferrable",
@@ -269,12 +267,10 @@ DEFAULT_DEFERRABLE = declare_bool(
     "accepted for Postgres: a transaction that only reads never has to be retried here",
 )
 LOCK_TIMEOUT = declare_timeout(
-    "lock_timeout",
-    "how long to wait for a locked row; 0 for the cluster setting kv.lock_timeout",
+    "lock_timeout", "how long to wait for a locked row; 0 for the cluster setting kv.lock_timeout"
 )
 STATEMENT_TIMEOUT = declare_timeout(
-    "statement_timeout",
-    "how long a statement may take; 0 for ever",
+    "statement_timeout", "how long a statement may take; 0 for ever"
 )
 IDLE_IN_TRANSACTION_TIMEOUT = declare_timeout(
     "idle_in_transaction_session_timeout",

@@ -19,15 +19,7 @@ from itertools import chain
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
 
-from ...syntax.trees import (
-    STORED,
-    error_at,
-    exchange,
-    find_all,
-    folded,
-    folded_alias,
-    table_name,
-)
+from ...syntax.trees import STORED, error_at, exchange, find_all, folded, folded_alias, table_name
 from ..binder import TABLE_FUNCTIONS, Relations, sources_named
 from .output_columns import output_name
 

@@ -54,11 +54,7 @@ def _texts(column: Any) -> list[Any]:
     return [None if value is None else coerce(_TEXTS, value) for value in values]
 
 
-_READERS: dict[str, Reader] = {
-    "d": documents_in,
-    "t": values_of,
-    "s": _texts,
-}
+_READERS: dict[str, Reader] = {"d": documents_in, "t": values_of, "s": _texts}
 """By the letters of `_FUNCTIONS`: documents, texts and numbers and truths, sets of texts."""
 
 _RESULTS: dict[str, pa.DataType] = {

@@ -294,9 +294,7 @@ async def running_tasks(services: Services, name: str, user: str) -> Sequence[Jo
     jobs = await running_replication(services, name)
     if not jobs or not all(sees(services.rights.current, user, job.owner) for job in jobs):
         raise SQLError(
-            "42704",
-            f'replication "{name}" does not exist',
-            hint="SHOW REPLICATIONS lists them.",
+            "42704", f'replication "{name}" does not exist', hint="SHOW REPLICATIONS lists them."
         )
     return jobs
 

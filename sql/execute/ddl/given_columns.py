@@ -148,10 +148,5 @@ def hidden_key(columns: Iterable[Column]) -> Column:
         number += 1
         name = f"{ROWID}_{number}"
     return Column(
-        id=1,
-        name=name,
-        type=INT8,
-        nullable=False,
-        default_expression="unique_rowid()",
-        hidden=True,
+        id=1, name=name, type=INT8, nullable=False, default_expression="unique_rowid()", hidden=True
     )

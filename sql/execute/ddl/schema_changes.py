@@ -39,21 +39,9 @@ from ..changer import Changer, skipped
 from ..write.foreign_keys import check_keys
 from ..write.mutations import Mutation
 from ..write.row_rules import RowRules
-from .given_columns import (
-    ascending,
-    check_expressions,
-    check_identity_type,
-    notices,
-    with_computed,
-)
+from .given_columns import ascending, check_expressions, check_identity_type, notices, with_computed
 from .schema_targets import TableChanges
-from .sequences import (
-    add_identity,
-    change_sequence,
-    owned_by,
-    run_identity_command,
-    with_identity,
-)
+from .sequences import add_identity, change_sequence, owned_by, run_identity_command, with_identity
 from .views import check_views, rename
 
 AUTO_UNLOCK = declare_bool(
@@ -135,10 +123,7 @@ class SchemaChangeStatements:
         return notice
 
     async def _command(
-        self,
-        changes: TableChanges,
-        command: s.AlterCommand,
-        table: ObjectName,
+        self, changes: TableChanges, command: s.AlterCommand, table: ObjectName
     ) -> None:
         with at(command.position):
             await check_views(self._changer, changes.table, command)

@@ -118,12 +118,7 @@ class Analytics(WholeAnswers):
     """An in-memory DuckDB without access to anything but what each query is given."""
 
     def __init__(
-        self,
-        offload: Offload,
-        wall: WallClock,
-        *,
-        lanes: int = LANES_MAX,
-        name: str = "analytics",
+        self, offload: Offload, wall: WallClock, *, lanes: int = LANES_MAX, name: str = "analytics"
     ) -> None:
         """`name` is what its lanes are called."""
         self._connection: duckdb.DuckDBPyConnection | None = None

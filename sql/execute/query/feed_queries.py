@@ -59,10 +59,7 @@ class FeedQueries:
 
 
 async def compile_feed_query(
-    select: FeedSelect,
-    table: TableDescriptor,
-    before: TableDescriptor,
-    analytics: QueryEvaluator,
+    select: FeedSelect, table: TableDescriptor, before: TableDescriptor, analytics: QueryEvaluator
 ) -> CompiledFeedQuery:
     """Raises SQLError."""
     with _nobodys_session():
@@ -154,10 +151,7 @@ class CompiledFeedQuery:
         ]
         names = [column.name for column in columns]
         places: list[Any] = answer.table.column(len(columns)).to_pylist()
-        return QueryAnswer(
-            places=places,
-            rows=pa.RecordBatch.from_arrays(arrays, names=names),
-        )
+        return QueryAnswer(places=places, rows=pa.RecordBatch.from_arrays(arrays, names=names))
 
 
 def _as(type: ColumnType, array: Any) -> AnyArray:

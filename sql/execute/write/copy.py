@@ -64,9 +64,7 @@ class CopyIn:
             return
         rules = self._rules
         mutation = await with_draws_of(
-            self._sequences,
-            self._bindings,
-            lambda bindings: encode_batch(rules, batch, bindings),
+            self._sequences, self._bindings, lambda bindings: encode_batch(rules, batch, bindings)
         )
         try:
             mutation.insert_only()

@@ -214,10 +214,7 @@ class DrawnValues:
     are the values that its session has drawn last, by the ids of their sequences."""
 
     def __init__(
-        self,
-        bindings: Bindings,
-        store: StoredSequences,
-        current: dict[int, int] | None = None,
+        self, bindings: Bindings, store: StoredSequences, current: dict[int, int] | None = None
     ) -> None:
         assert bindings.generators is not None, bindings
         self._bindings = bindings

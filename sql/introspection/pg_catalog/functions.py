@@ -175,7 +175,4 @@ def _context(source: TypeKind, target: TypeKind) -> str:
     return "a" if any(source in kinds and target in kinds for kinds in _ASSIGNED) else "e"
 
 
-_ASSIGNED = (
-    NUMBERS,
-    (TypeKind.DATE, TypeKind.TIME, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ),
-)
+_ASSIGNED = (NUMBERS, (TypeKind.DATE, TypeKind.TIME, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ))

@@ -109,11 +109,7 @@ _SPELLED = """
 SELECT min(_n.oid) FROM tailrace_internal.spellings AS _n
 WHERE _n.kind = '{kind}' AND _n.name = {folded}
 """
-_MISSING = {
-    "regclass": "42P01|relation",
-    "regtype": "42704|type",
-    "regnamespace": "3F000|schema",
-}
+_MISSING = {"regclass": "42P01|relation", "regtype": "42704|type", "regnamespace": "3F000|schema"}
 
 
 def _id_of(name: str) -> str:

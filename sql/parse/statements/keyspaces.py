@@ -95,10 +95,7 @@ _CHOICES: dict[str, tuple[Collection[str | None], str]] = {
         "'scan' sends the keys that are there first, 'backup' has them restored there from a "
         "folder, and 'none' sends only what is written from here on.",
     ),
-    "engine": (
-        ENGINES,
-        "'local' has the nodes send the entries, and 'spark' a Spark application.",
-    ),
+    "engine": (ENGINES, "'local' has the nodes send the entries, and 'spark' a Spark application."),
 }
 
 

@@ -7,11 +7,7 @@ with or without NO before it, such as `CREATEDB`. ROLE may stand for USER.
 from __future__ import annotations
 
 from ....catalog.rights.privileges import ALL_OF, SecurableKind
-from ...syntax.rights_statements import (
-    GrantTarget,
-    PrivilegeName,
-    RoleOptions,
-)
+from ...syntax.rights_statements import GrantTarget, PrivilegeName, RoleOptions
 from ...syntax.statement import rows_of
 from ..cursor import Cursor, LexemeKind
 from ..kinds import define_rules, gathered, kind, refuses

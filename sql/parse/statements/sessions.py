@@ -8,11 +8,7 @@ from dataclasses import asdict, replace
 from ....catalog.values.errors import SQLError
 from ...syntax.statement import rows_of
 from ...syntax.statements import ShowSession
-from ...syntax.transaction_statements import (
-    Direction,
-    FetchCursor,
-    TransactionModes,
-)
+from ...syntax.transaction_statements import Direction, FetchCursor, TransactionModes
 from ...variables.variables import LEVELS
 from .. import kinds
 from ..cursor import Cursor, Unmatched

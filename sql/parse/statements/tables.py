@@ -337,12 +337,6 @@ _TABLE = (
     "table:table"
 )
 TABLES: tuple[Row, ...] = (
-    (
-        f"{_TABLE} elements:(element,…) [WITH parameters:(parameter,…)] [_:divided] [_:ends]",
-        _table,
-    ),
-    (
-        f"{_TABLE} [WITH parameters:(option,…)] [_:ends] AS query:stored_query",
-        CreateTableAs,
-    ),
+    (f"{_TABLE} elements:(element,…) [WITH parameters:(parameter,…)] [_:divided] [_:ends]", _table),
+    (f"{_TABLE} [WITH parameters:(option,…)] [_:ends] AS query:stored_query", CreateTableAs),
 )
