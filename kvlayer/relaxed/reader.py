@@ -222,6 +222,7 @@ class Reader:
             self.unknown_since = None
 
     def state(self) -> DomainState:
+        """The progress of the domain's log, as far as it was read."""
         return DomainState(
             domain=self.domain,
             position=self.position,
