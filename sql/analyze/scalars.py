@@ -123,6 +123,7 @@ class Bindings(Struct, frozen=True):
 
 
 EPOCH = Bindings((), ZERO)
+"""The bindings of what depends on no parameter and no time."""
 
 Values = Sequence[Datum]
 Evaluator = Callable[[Values, Bindings], object]

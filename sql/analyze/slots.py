@@ -16,7 +16,8 @@ from .scalars import SLOT
 
 
 def give_slots(statement: Statement, starts: Sequence[int]) -> bool:
-    """Marks the numbers of a statement, and says whether those that start there are among them."""
+    """Gives the number at each of `starts`, offsets in the text, its slot. Returns False, having
+    marked nothing, where one of them is no value, or may mean another plan."""
     found = [node for root in _roots(statement) for node in _operands(root)]
     if not all(isinstance(node, exp.Literal) for node in found):
         return False  # a part under which a number is no value that may change

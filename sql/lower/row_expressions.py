@@ -93,6 +93,7 @@ class AnalyticExpressions:
 def analytic_expressions(
     table: TableDescriptor, trees: Sequence[exp.Expr], draws: Sequence[Scalar] = ()
 ) -> AnalyticExpressions:
+    """The query for DuckDB of expressions over a table's rows. Raises SQLError."""
     aliased = [
         exp.alias_(tree.copy(), f"e{place}", quoted=True) for place, tree in enumerate(trees)
     ]

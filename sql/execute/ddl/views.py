@@ -105,16 +105,20 @@ async def _made(
     else:
         select = replace(plan.analytic, positions={})
         found = await columns_of(select, changer.services.analytics)
-    columns = [column.name for column in found]
+    _refuse_twice([column.name for column in found], statement.name)
+    return ViewQuery(text, reads), found
+
+
+def _refuse_twice(columns: Sequence[str], view: ObjectName) -> None:
+    """Raises SQLError 42701 where two columns of a view have one name."""
     for place, column in enumerate(columns):
         if column in columns[:place]:
             raise SQLError(
                 "42701",
                 f'column "{column}" specified more than once',
                 hint="Give the columns other names behind AS.",
-                position=statement.name.position,
+                position=view.position,
             )
-    return ViewQuery(text, reads), found
 
 
 async def planned_query(changer: Changer, query: Query) -> tuple[Relations, SelectPlan]:
