@@ -10,7 +10,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
 from ...kvlayer.process.fibre import give_way
-from ..syntax.trees import unsupported
+from ..syntax.trees import paced, unsupported
 from .dialect import tokens_of
 from .pieces import SMALL_LENGTH, Pieces, pieces
 
@@ -99,7 +99,7 @@ def statement_ends(text: str) -> list[int]:
 def statement_tokens(tokens: list[Token]) -> list[list[Token]]:
     """The tokens of each statement; empty ones are left out."""
     groups: list[list[Token]] = [[]]
-    for token in tokens:
+    for token in paced(tokens):
         if token.token_type == TokenType.SEMICOLON:
             groups.append([])
         else:

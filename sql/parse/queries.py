@@ -264,7 +264,7 @@ def _shown_tables(tokens: list[Token]) -> list[Token]:
 
 def _check_tokens(text: str, tokens: list[Token]) -> None:
     """Refuses what sqlglot reads for the sake of other dialects and Postgres does not know."""
-    for index, token in enumerate(tokens):
+    for index, token in enumerate(paced(tokens)):
         kind = token.token_type
         if kind not in _SUSPECT:
             continue

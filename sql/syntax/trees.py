@@ -35,12 +35,12 @@ def walk(tree: exp.Expr) -> Iterator[exp.Expr]:
     return paced(tree.walk())
 
 
-def paced(nodes: Iterable[E]) -> Iterator[E]:
-    """The nodes of a pass that has little to do at each."""
-    for count, node in enumerate(nodes):
+def paced(items: Iterable[T]) -> Iterator[T]:
+    """The items of a pass that has little to do at each: nodes, tokens."""
+    for count, item in enumerate(items):
         if not count % _NODES_PER_STEP:
             give_way()
-        yield node
+        yield item
 
 
 def find_all(tree: exp.Expr, *kinds: type[E]) -> Iterator[E]:

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
 from tailrace.catalog.values.errors import SQLError
-from tailrace.sql.runtime.plan_cache import TEXT_LENGTH_MAX, TEXTS_MAX, PlanCache
+from tailrace.sql.runtime.plan_cache import (
+    STEP_SECONDS,
+    TEXT_LENGTH_MAX,
+    TEXTS_MAX,
+    PlanCache,
+    planned,
+)
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import sql_node, sql_services
 
@@ -100,3 +110,25 @@ def test_cache_is_bounded_and_keeps_no_errors() -> None:
             cache.prepare("SELEC")
         except SQLError as error:
             assert error.sqlstate == "42601"
+
+
+@pytest.mark.parametrize(("steps", "turns"), [(0.5, 0), (1.0, 1)])
+def test_work_that_took_long_ends_its_step(
+    steps: float, turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    others: list[str] = []
+
+    def work() -> str:
+        nonlocal now
+        now += steps * STEP_SECONDS
+        return "planned"
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(loop, "time", lambda: now)
+        loop.call_soon(others.append, "another task")
+        assert await planned(work, lengthy=False) == "planned"
+        assert len(others) == turns
+
+    asyncio.run(main())

@@ -24,7 +24,7 @@ from ....kvlayer.process.fibre import give_way
 from ...builtins.macros import cast_in_place, cast_to
 from ...builtins.signatures import NUMBERS, type_name
 from ...syntax.statement import at
-from ...syntax.trees import INNER, error_at, find_all, folded, position_of, stepping, wrap
+from ...syntax.trees import INNER, error_at, find_all, folded, paced, position_of, stepping, wrap
 from ..scalars import Scalar, adapt, broad_type_of_cast, compile_scalar, type_of_cast
 from .derived_types import decimal, literal_type, matched, widest
 from .types import Types, untyped
@@ -148,7 +148,7 @@ def check_columns(node: exp.SetOperation | exp.Values, types: Types) -> None:
 def have_one_type(parts: Sequence[exp.Expr], what: str, types: Types) -> None:
     """Casts the parts to their common type, in place. Raises SQLError 42804 where there is none,
     with `what` in its message."""
-    known = [(part, type) for part in parts if (type := types.of(part)) is not None]
+    known = [(part, type) for part in paced(parts) if (type := types.of(part)) is not None]
     if not known:
         return
     first = known[0][1]
@@ -158,7 +158,7 @@ def have_one_type(parts: Sequence[exp.Expr], what: str, types: Types) -> None:
             names = f"{type_name(first)} and {type_name(type)}"
             raise error_at(part, "42804", f"{what} types {names} cannot be matched")
     common = widest([type for _, type in known])
-    made = [as_type(part, common, types) for part in parts]
+    made = [as_type(part, common, types) for part in paced(parts)]
     if common.kind is TypeKind.DECIMAL:
         have_one_scale(made, types)
 
