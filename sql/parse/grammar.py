@@ -21,7 +21,7 @@ from .constants import lists_in
 from .cursor import Cursor, LexemeKind, Unmatched, syntax_error
 from .dml import parse_change, parse_insert, parse_with
 from .kinds import QUERY_TOKENS, kind, refuses
-from .lexer import give_way_for, statement_tokens, tokenize
+from .lexer import statement_tokens, tokenize
 from .pieces import SMALL_PIECES
 from .queries import parse_query
 from .rules import Row, Rules
@@ -56,7 +56,6 @@ def parse(text: str) -> ParsedText:
     Raises SQLError 42601 (or 0A000 for what is understood and not offered) with the position.
     """
     tokens = tokenize(text)
-    give_way_for(tokens)
     groups = statement_tokens(tokens)
     if len(groups) > STATEMENTS_MAX:
         raise SQLError("54000", f"more than {STATEMENTS_MAX} statements in one text")
