@@ -12,7 +12,6 @@ from itertools import count
 from ..errors import StoreClosed, StoreFull
 from ..files.disk import ZEROS, Disk, DiskFile
 from ..files.spare_descriptors import NO_DESCRIPTORS
-from ..files.syncs import Done, begin_writing
 from ..process.offload import Offload
 from .errors import LogTruncated
 from .group import ENTRY_OVERHEAD_BYTES, HEADER_BYTES, encode_group
@@ -25,8 +24,8 @@ GROUP_BYTES_MAX = 1024 * 1024
 above it has a group of its own."""
 
 STEP_BYTES_MAX = 64 * 1024
-"""A group of this size is written by the loop itself: a copy into the system's cache, which takes
-less than handing it over."""
+"""A group of this size is written by the loop itself: a copy for the system, which takes less than
+handing it over."""
 
 TOLD_MAX = 32
 """Waiters that are told in one step: each may write a client's answer, of some 50 µs."""
@@ -59,12 +58,12 @@ class CommandLog:
     `append` buffers and never blocks. All that is buffered is written as one group and synced, one
     group at a time; what is appended meanwhile gathers for the next. So the group grows with the
     load and one commit alone waits for one sync. A short group is written in the step in which
-    somebody wants it, once the one before is durable, and synced beside the loop; the flusher, a
-    task, sees to all that takes more: long groups, new segments, the end.
+    somebody wants it, once the one before is durable, beside the loop; the flusher, a task, sees to
+    all that takes more: long groups, new segments, the end.
 
-    Where one client is `alone`, nobody but it waits for the loop: its commit's sync is *put off* to
-    the end of its step, and carried out there (`settle`), which costs no wake-up. Whoever else
-    waits, and the next turn of the loop, has a sync that was put off carried out beside the loop.
+    Where one client is `alone`, nobody but it waits for the loop: its commit's write is *put off*,
+    and waited for at the end of its step (`settle`), which costs no wake-up. Whoever else waits,
+    and the next turn of the loop, has a write that was put off carried out beside the loop.
 
     Entries that are not *urgent* linger until an urgent one, a waiter or `LINGER_SECONDS` takes
     them along: a transaction's intents cost it no syncs of their own, which its commit would have
@@ -115,10 +114,10 @@ class CommandLog:
         """The first entry of that group."""
         self.alone = False
         """Whether all that is appended comes from one client, which waits for each answer."""
-        self._put_off: Done | None = None
-        """Told of the sync of the group under way, while that is put off."""
+        self._put_off = False
+        """Whether the group under way may be waited for in the step that began it."""
         self._syncs_beside = 0
-        """Groups that are to be synced beside the loop, whoever is alone: the disk was slow."""
+        """Groups that are to be durable beside the loop, whoever is alone: the disk was slow."""
         self._buffer: list[bytes] = []
         self._buffered_bytes = HEADER_BYTES
         """The size of the buffer as one group."""
@@ -223,33 +222,23 @@ class CommandLog:
         else:
             self._want(index)
             heapq.heappush(self._waiters, (index, next(self._waiter_numbers), told))
-            if self._put_off is not None:
-                self._sync_beside()
+            if self._put_off:
+                self._put_off = False
+                self._syncs.hasten()
 
     def settle(self, index: int, told: Told) -> None:
-        """As `when_durable`, at the end of a step: a sync that was put off is carried out in it.
+        """As `when_durable`, at the end of a step: a write that was put off is waited for in it.
 
         HAZARD: all who wait are told in this step, and the listeners: the caller has nothing more
         to do in it.
         """
-        done, self._put_off = self._put_off, None
+        put_off, self._put_off = self._put_off, False
         self.when_durable(index, told)
-        if done is None:
-            return
-        time = asyncio.get_running_loop().time
-        began, failed = time(), None
-        try:
-            self._file.fdatasync()
-        except OSError as error:
-            failed = error
-        self._syncs_beside = int((time() - began) / STEP_SYNC_SECONDS)
-        done(failed)
-
-    def _sync_beside(self) -> None:
-        """Has a sync that was put off carried out beside the loop."""
-        done, self._put_off = self._put_off, None
-        if done is not None:
-            self._syncs.start(self._file, done)
+        if put_off:
+            time = asyncio.get_running_loop().time
+            began = time()
+            self._syncs.finish()
+            self._syncs_beside = int((time() - began) / STEP_SYNC_SECONDS)
 
     def on_durable(self, listener: Callable[[int], None]) -> None:
         """Calls `listener` with the durable index each time it moves, in that step: before a task
@@ -370,8 +359,8 @@ class CommandLog:
             raise
 
     def _begin_group(self, *, put_off: bool = False) -> bool:
-        """Writes what is buffered, in this step, and has it synced, or puts the sync off. False
-        where that takes more than a step.
+        """Has what is buffered written and made durable, or puts a part of that off. False where
+        that takes more than a step.
 
         HAZARD: it is called by `append`, in the middle of a step that has more to do: nobody is
         told anything here, not even of a failure.
@@ -380,25 +369,22 @@ class CommandLog:
         if size > STEP_BYTES_MAX or active.end + size > active.capacity:
             return False
         data, last_index = self._encode_group(*self._take_group())
+        done = partial(self._synced, last_index)
+        put_off = put_off and not self._syncs_beside
         try:
-            self._file.pwrite(data, active.end)
+            self._syncs.write(self._file, data, active.end, done, put_off=put_off)
         except OSError as error:
             self._broken = error
             self._wake.set()
             return True
-        done = partial(self._synced, last_index)
-        if put_off and not self._syncs_beside:
-            self._put_off = done
-            begin_writing(self._file, active.end, size)
-            asyncio.get_running_loop().call_soon(self._sync_beside)
-            return True
+        self._put_off = put_off
         if self._syncs_beside:
             self._syncs_beside -= 1
-        self._syncs.start(self._file, done)
         return True
 
     def _synced(self, last_index: int, error: BaseException | None) -> None:
         """The short group that ends with `last_index` is durable, or will never be."""
+        self._put_off = False
         if self._flusher.done():
             return  # which has ended the log
         if error is not None:
