@@ -158,6 +158,10 @@ def test_the_kernel_writes_without_a_thread(tmp_path: Path) -> None:
     async def scenario() -> None:
         disk = RealDisk(tmp_path / "log")
         file = disk.create("a", 4096)
+        try:
+            os.close(os.open(tmp_path / "log" / "a", os.O_RDWR | os.O_DIRECT))
+        except OSError as error:
+            pytest.skip(f"the file system knows its cache alone: {error}")
         async with opened(lambda _: KernelSyncs(NoThread())) as syncs:  # type: ignore[arg-type]
             assert await written(syncs, file, b"abc", 0) is None
             assert await written(syncs, file, b"xyz", 3, put_off=True) is None
