@@ -245,15 +245,16 @@ class KernelSyncs:
             self._buffer[:kept] = self._buffer[end - kept : end]
             self._held = asked.file, asked.offset + len(asked.data)
             asked.done(None)
-        elif result == -errno.EINVAL:  # the file system writes no such blocks past its cache
-            self._direct = False
-            self._again(asked)
+        elif result < 0 and result != -errno.EINVAL:
+            asked.done(OSError(-result, os.strerror(-result)))
         else:
-            code = -result if result < 0 else errno.EIO
-            asked.done(OSError(code, os.strerror(code)))
+            # The file system writes no such blocks past its cache, or a limit ends within them:
+            # the system tells which, by an error, when it is asked for the rest.
+            self._direct = result >= 0
+            self._again(asked)
 
     def _again(self, asked: _Write) -> None:
-        """Writes by the lane what was not written."""
+        """Writes by the lane what was not written whole."""
         try:
             self._others.write(asked.file, asked.data, asked.offset, asked.done)
         except OSError as error:

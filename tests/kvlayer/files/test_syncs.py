@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import resource
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -129,6 +130,29 @@ def test_a_write_that_fails_says_why(made: Made, in_step: bool, tmp_path: Path) 
         assert isinstance(told[0], OSError)
         assert told[0].errno == errno.EBADF
         os.close(file.descriptor)
+
+    asyncio.run(scenario())
+
+
+@both
+def test_a_write_that_ends_at_a_limit_says_which(made: Made, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        file = RealDisk(tmp_path / "log").create("a", BLOCK_BYTES)
+        told: list[BaseException | None] = []
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        async with opened(made) as syncs:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (BLOCK_BYTES, hard))
+            try:
+                syncs.write(file, bytes(BLOCK_BYTES + 1), 0, told.append)
+                while not told:
+                    await asyncio.sleep(0)
+            except OSError as error:
+                told.append(error)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert isinstance(told[0], OSError)
+        assert told[0].errno == errno.EFBIG
+        file.close()
 
     asyncio.run(scenario())
 
