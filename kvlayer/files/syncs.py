@@ -31,7 +31,7 @@ Done = Callable[[BaseException | None], None]
 """Told, once, how a write has ended: by None, or by an error, and then nothing is known of it."""
 
 BLOCK_BYTES = 4096
-"""What a disk writes at once: the block of no disk in use is longer."""
+"""The unit of direct writes, in offset and length: no disk in use has longer blocks."""
 
 DIRECT_BYTES_MAX = 128 * 1024
 """Longer writes go by the system's cache."""
@@ -89,7 +89,7 @@ class Syncs(Protocol):
         ...
 
     def close(self) -> None:
-        """Nobody asks any more, nor hears of what is still under way."""
+        """Nobody asks any more, nor hears of what is still under way; a direct write has ended."""
         ...
 
 
@@ -133,7 +133,7 @@ class LaneSyncs:
 
 
 class _Write(Struct):
-    """What the kernel is to write, or has been given."""
+    """A write for the kernel, not yet or already under way."""
 
     file: Syncable
     data: bytes
@@ -263,8 +263,11 @@ class KernelSyncs:
     def close(self) -> None:
         self._loop.remove_reader(self._wake)
         os.close(self._wake)
-        # A context to which an answer is still to come is nobody else's.
-        if self._under_way is None:
+        # A write that lands later would land in what the next to open the file has found there.
+        ended = self._under_way is None or (
+            self._wait(self._get, self._context, _ONE, _ONE, self._event, None) == 1
+        )
+        if ended:
             _idle_contexts.append(self._context)
 
 
